@@ -1,6 +1,7 @@
-/* The sweep behind job/minibatch/balancer.c's threshold: answers "STRATEGY NOISE LOAD ON OFF ERRORS" with the
- * changes of minibatches in 500 steps, and the steps until a node that became twice as slow is met,
- * the median and the ninth of ten. On the virtual clock (tests/unit/job/unsteady.h). */
+/* The sweep behind job/minibatch/balancer.c's threshold: answers "STRATEGY NOISE LOAD ON OFF
+ * ERRORS" with the changes of minibatches in 500 steps, and the steps until a node that became
+ * twice as slow is met, the median and the ninth of ten. On the virtual clock
+ * (tests/unit/job/unsteady.h). */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,9 +1,11 @@
 /* Our side of bench-exchange (tests/bench/bench_exchange.py): the ring of comm.h, MPI's own
  * all-reduce, a push with its pull, and memcpy.
  *
- *   mpirun -np W+1 bench_exchange      reads lines on rank 0 and answers with seconds, and CPU seconds (user, system) of the mean worker; the last rank is the server of a push
+ *   mpirun -np W+1 bench_exchange      reads lines on rank 0 and answers with seconds, and CPU
+ * seconds (user, system) of the mean worker; the last rank is the server of a push
  *
- *   ring N TIMES | native N TIMES (MPI's own, polled as the ring is) | mpi N TIMES (MPI's own, blocking) | push N TIMES | copy N TIMES       N floats
+ *   ring N TIMES | native N TIMES (MPI's own, polled as the ring is) | mpi N TIMES (MPI's own,
+ * blocking) | push N TIMES | copy N TIMES       N floats
  *
  * Who has nothing to do sleeps, so that a peer that has its turn is not disturbed.
  */

@@ -7,11 +7,11 @@
  *   copy FLOATS TIMES       copies on the device: seconds, bytes moved (read and written)
  *   rule FLOATS TIMES       the server rule of ddc-asgd: the same
  *   update FLOATS TIMES     sgd with momentum and weight decay over a replica: the same
- *   matrix N TIMES KIND     products of N×N matrices by cuBLAS (0: fp32, 1: tf32, 2: bf16): seconds, floating-point operations; "0 0" where there is no
- *                           cuBLAS to load
- *   kernels FLOATS TIMES BATCH PRECISION MODEL
- *                           all that training this network starts on the device, once each: as JSON [{"kernel", "bytes", "flops", "seconds"}, …], medians of
- *                           TIMES runs after one that warms up; then what goes over blocks, on one of FLOATS: sums, rules
+ *   matrix N TIMES KIND     products of N×N matrices by cuBLAS (0: fp32, 1: tf32, 2: bf16):
+ * seconds, floating-point operations; "0 0" where there is no cuBLAS to load kernels FLOATS TIMES
+ * BATCH PRECISION MODEL all that training this network starts on the device, once each: as JSON
+ * [{"kernel", "bytes", "flops", "seconds"}, …], medians of TIMES runs after one that warms up; then
+ * what goes over blocks, on one of FLOATS: sums, rules
  *
  * Times of `kernels` are the device's own (device.h, meter). Else they are the host's, around work
  * that is waited for once (copy, update, matrix) or each time (rule); the driver measures nothing

@@ -3,7 +3,8 @@
  *   bench_history JOBDIR NODES ROWS
  *
  * ROWS rows in all, of NODES nodes named n0, n1, …; every node reports each step. Figures vary as
- * those of a real job do: noise by counter (common/rng.h), one node twice as slow, a loss that falls.
+ * those of a real job do: noise by counter (common/rng.h), one node twice as slow, a loss that
+ * falls.
  */
 #include <math.h>
 #include <stdint.h>

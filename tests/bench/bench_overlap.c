@@ -3,10 +3,11 @@
  * prints what `evenstep-worker --local` prints (worker/local.h), and before it, on rank 0,
  *
  *   first,SHARE        how much of a step's work is done when the first gradients can leave
- *   alone,SECONDS      the median of a few all-reduces of the job's parameters with nothing beside them
- *   cpu,SECONDS        of this rank's core that one of them takes
+ *   alone,SECONDS      the median of a few all-reduces of the job's parameters with nothing beside
+ * them cpu,SECONDS        of this rank's core that one of them takes
  *
- *   mpirun -np W+1 bench_overlap SECONDS --local SPEC      SECONDS of a step's computing at least, spread over it as its work is; 0: no sleeps
+ *   mpirun -np W+1 bench_overlap SECONDS --local SPEC      SECONDS of a step's computing at least,
+ * spread over it as its work is; 0: no sleeps
  *
  * The kernels run as they always do, and what is left of a step's time is slept, bucket by bucket
  * as the device says that its work is done. So ranks that outnumber the cores still overlap as

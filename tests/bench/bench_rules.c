@@ -1,7 +1,8 @@
 /* Our side of bench-rules (tests/bench/bench_rules.py): a server's rules over a shard in memory,
  * and memcpy on the same arrays. A process that answers lines:
  *
- *   NAME N TIMES      seconds of one pass over N floats, and the bytes that it reads and writes; NAME of the table below, or copy
+ *   NAME N TIMES      seconds of one pass over N floats, and the bytes that it reads and writes;
+ * NAME of the table below, or copy
  *
  * Bytes are those of the arrays that the rule touches, each once for reading and once for writing;
  * a copy reads and writes. New weights stand elsewhere than those before, as at a server.

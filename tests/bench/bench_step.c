@@ -6,10 +6,11 @@
  *   bench_step DEVICE MODEL [PRECISION]
  *
  *   BATCH STEPS     trains; seconds (the first line of a batch warms it up without being told)
- *   change A B      goes from minibatch A to B while training: seconds of a step of A, and of all that the change cost beyond its steps
- *   flops BATCH     floating-point operations of a step, convolutions counted directly
- *   peak            multiply-adds from registers on the device's threads, in floating-point operations per second
- *   memory          the most that the process has held, in bytes
+ *   change A B      goes from minibatch A to B while training: seconds of a step of A, and of all
+ * that the change cost beyond its steps flops BATCH     floating-point operations of a step,
+ * convolutions counted directly peak            multiply-adds from registers on the device's
+ * threads, in floating-point operations per second memory          the most that the process has
+ * held, in bytes
  */
 #include <immintrin.h>
 #include <stdio.h>

@@ -49,8 +49,10 @@ static inline const struct standin_control *judge_need_control(void)
 
 /* A little of everything, for tests of how work is put together. */
 static const char judge_small[] __attribute__((unused)) =
-    "{\"input\": [8, 8, 2], \"layers\": [{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3, \"padding\": 1}, {\"type\": \"batch_norm\"}, {\"type\": \"relu\"},"
-    "{\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"lrn\"}, {\"type\": \"dropout\"}, {\"type\": \"dense\", \"units\": 6}, {\"type\": \"tanh\"},"
+    "{\"input\": [8, 8, 2], \"layers\": [{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3, "
+    "\"padding\": 1}, {\"type\": \"batch_norm\"}, {\"type\": \"relu\"},"
+    "{\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"lrn\"}, {\"type\": \"dropout\"}, "
+    "{\"type\": \"dense\", \"units\": 6}, {\"type\": \"tanh\"},"
     "{\"type\": \"dense\", \"units\": 3}]}";
 static const struct optimizer_spec judge_adam __attribute__((unused)) = {
     .type = CAT_OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .clip_norm = 1};

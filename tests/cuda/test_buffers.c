@@ -11,7 +11,8 @@
 static const char model[] =
     "{\"input\": [6, 5, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 5, \"kernel\": 3},"
     "{\"type\": \"batch_norm\"}, {\"type\": \"relu\"},"
-    "{\"type\": \"dense\", \"units\": 9}, {\"type\": \"tanh\"}, {\"type\": \"dense\", \"units\": 4}]}";
+    "{\"type\": \"dense\", \"units\": 9}, {\"type\": \"tanh\"}, "
+    "{\"type\": \"dense\", \"units\": 4}]}";
 
 struct ring {
     struct judge *j;
@@ -175,8 +176,8 @@ static void weights_that_come_there_are_those_that_come_through_the_host(void **
     check_parameters("bf16");
 }
 
-/* Two steps on what an exchange left, in the mirror or in a device buffer, and a run of the network; the
- * parameters that the first step made. */
+/* Two steps on what an exchange left, in the mirror or in a device buffer, and a run of the
+ * network; the parameters that the first step made. */
 static double two_steps(struct ring *r, struct dev_program *p, const struct dev_input *in,
                         bool device_buffer, float *params)
 {

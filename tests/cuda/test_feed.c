@@ -10,7 +10,8 @@
 static const char model[] =
     "{\"input\": [6, 5, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 5, \"kernel\": 3},"
     "{\"type\": \"batch_norm\"}, {\"type\": \"relu\"},"
-    "{\"type\": \"dropout\"}, {\"type\": \"dense\", \"units\": 9}, {\"type\": \"tanh\"}, {\"type\": \"dense\", \"units\": 4}]}";
+    "{\"type\": \"dropout\"}, {\"type\": \"dense\", \"units\": 9}, {\"type\": \"tanh\"}, "
+    "{\"type\": \"dense\", \"units\": 4}]}";
 static const struct optimizer_spec momentum = {.type = CAT_OPTIMIZER_SGD, .momentum = 0.9};
 enum { SIZE = 6 * 5 * 3, LARGEST = 8, STEPS = 9, OUTPUTS = 4 };
 

@@ -5,7 +5,8 @@
 #include "tests/cuda/judge.h"
 
 static const char model[] =
-    "{\"input\": [6, 6, 2], \"layers\": [{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3, \"padding\": 1}, {\"type\": \"relu\"},"
+    "{\"input\": [6, 6, 2], \"layers\": [{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3, "
+    "\"padding\": 1}, {\"type\": \"relu\"},"
     "{\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"dense\", \"units\": 3}]}";
 
 struct expected {
@@ -111,9 +112,12 @@ static void every_kernel_is_told_of_with_its_bytes_and_operations(void **state)
 static void a_sum_behind_a_batch_norm_starts_no_kernel(void **state)
 {
     struct judge *j = judge_new(
-        "{\"input\": [6, 6, 2], \"layers\": [{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3, \"padding\": 1, \"name\": \"a\"},"
-        "{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3, \"padding\": 1}, {\"type\": \"batch_norm\", \"name\": \"n\"},"
-        "{\"type\": \"add\", \"inputs\": [\"n\", \"a\"]}, {\"type\": \"relu\"}, {\"type\": \"dense\", \"units\": 3}]}",
+        "{\"input\": [6, 6, 2], \"layers\": [{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3, "
+        "\"padding\": 1, \"name\": \"a\"},"
+        "{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3, \"padding\": 1}, "
+        "{\"type\": \"batch_norm\", \"name\": \"n\"},"
+        "{\"type\": \"add\", \"inputs\": [\"n\", \"a\"]}, {\"type\": \"relu\"}, "
+        "{\"type\": \"dense\", \"units\": 3}]}",
         NULL, "fp32");
     const struct device_ops *ops = j->gpu->ops;
     size_t i, norms = 0;

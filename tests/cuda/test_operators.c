@@ -90,7 +90,8 @@ static void dense_layers_match_after_images_and_vectors(void **state)
     check_model_on("{\"input\": [4, 3, 2], \"layers\": [{\"type\": \"dense\", \"units\": 3}]}", 1,
                    1, "fp32", exact);
     check_model_on(
-        "{\"input\": [700], \"layers\": [{\"type\": \"dense\", \"units\": 513}, {\"type\": \"relu\"}, {\"type\": \"dense\", \"units\": 9}]}",
+        "{\"input\": [700], \"layers\": [{\"type\": \"dense\", \"units\": 513}, "
+        "{\"type\": \"relu\"}, {\"type\": \"dense\", \"units\": 9}]}",
         37, 35, "fp32", exact);
 }
 
@@ -100,8 +101,10 @@ static void pools_match(void **state)
     check_cases(average_pool_cases, exact);
     check_between("{\"type\": \"average_pool\", \"size\": 2, \"stride\": 3}", 3, exact);
     check_model_on(
-        "{\"input\": [21, 20, 2], \"layers\": [{\"type\": \"conv2d\", \"filters\": 3, \"kernel\": 1},"
-        "{\"type\": \"max_pool\", \"size\": [20, 17], \"stride\": 1}, {\"type\": \"dense\", \"units\": 3}]}",
+        "{\"input\": [21, 20, 2], \"layers\": [{\"type\": \"conv2d\", \"filters\": 3, "
+        "\"kernel\": 1},"
+        "{\"type\": \"max_pool\", \"size\": [20, 17], \"stride\": 1}, "
+        "{\"type\": \"dense\", \"units\": 3}]}",
         2, 2, "fp32", exact);
 }
 
@@ -110,14 +113,19 @@ static void pools_match(void **state)
 static void a_max_pool_does_what_is_left_of_the_convolution_before_it(void **state)
 {
     static const char form[] =
-        "{\"input\": [9, 8, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 8, \"kernel\": 3, \"bias\": %s}, %s {\"type\": \"dense\", \"units\": 4}]}";
+        "{\"input\": [9, 8, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 8, \"kernel\": 3, "
+        "\"bias\": %s}, %s {\"type\": \"dense\", \"units\": 4}]}";
     static const char *const behind[] = {
-        "{\"type\": \"relu\"}, {\"type\": \"max_pool\", \"size\": 3, \"stride\": 2, \"padding\": 1},",
+        "{\"type\": \"relu\"}, {\"type\": \"max_pool\", \"size\": 3, \"stride\": 2, "
+        "\"padding\": 1},",
         "{\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"relu\"},",
-        "{\"type\": \"relu\", \"name\": \"r\"}, {\"type\": \"max_pool\", \"size\": 3, \"stride\": 1, \"padding\": 1, \"name\": \"p\"},"
+        "{\"type\": \"relu\", \"name\": \"r\"}, {\"type\": \"max_pool\", \"size\": 3, "
+        "\"stride\": 1, \"padding\": 1, \"name\": \"p\"},"
         "{\"type\": \"add\", \"inputs\": [\"r\", \"p\"]},",
-        "{\"type\": \"relu\", \"name\": \"r\"}, {\"type\": \"max_pool\", \"size\": 2, \"name\": \"p\"},"
-        "{\"type\": \"max_pool\", \"size\": 2, \"inputs\": [\"r\"], \"name\": \"q\"}, {\"type\": \"concat\", \"inputs\": [\"p\", \"q\"]},",
+        "{\"type\": \"relu\", \"name\": \"r\"}, {\"type\": \"max_pool\", \"size\": 2, "
+        "\"name\": \"p\"},"
+        "{\"type\": \"max_pool\", \"size\": 2, \"inputs\": [\"r\"], \"name\": \"q\"}, "
+        "{\"type\": \"concat\", \"inputs\": [\"p\", \"q\"]},",
     };
     for (size_t i = 0; i < sizeof(behind) / sizeof(*behind); i++) {
         for (int bias = 0; bias < 2; bias++) {
@@ -134,7 +142,8 @@ static void pointwise_layers_match_in_any_order(void **state)
     check_cases(pointwise_cases, exact);
     check_cases(activation_cases, exact);
     check_between(
-        "{\"type\": \"dense\", \"units\": 7}, {\"type\": \"dropout\", \"rate\": 0.3}, {\"type\": \"relu\"}",
+        "{\"type\": \"dense\", \"units\": 7}, {\"type\": \"dropout\", \"rate\": 0.3}, "
+        "{\"type\": \"relu\"}",
         3, exact);
 }
 
@@ -150,7 +159,8 @@ static void batch_norm_matches_on_images_and_vectors(void **state)
         "{\"type\": \"conv2d\", \"filters\": 270, \"kernel\": 1}, {\"type\": \"batch_norm\"}", 2,
         behind_norm);
     check_model_on(
-        "{\"input\": [9, 8, 3], \"layers\": [{\"type\": \"batch_norm\"}, {\"type\": \"dense\", \"units\": 4}]}",
+        "{\"input\": [9, 8, 3], \"layers\": [{\"type\": \"batch_norm\"}, "
+        "{\"type\": \"dense\", \"units\": 4}]}",
         9, 9, "fp32", behind_norm);
     check_model_on(
         "{\"input\": [6, 5, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 7, \"kernel\": 3},"
@@ -171,11 +181,13 @@ static void sums_of_batch_norms_match(void **state)
 static void mean_squared_error_matches(void **state)
 {
     check_model_on(
-        "{\"input\": [6], \"loss\": \"mse\", \"layers\": [{\"type\": \"dense\", \"units\": 9}, {\"type\": \"relu\"},"
+        "{\"input\": [6], \"loss\": \"mse\", \"layers\": [{\"type\": \"dense\", \"units\": 9}, "
+        "{\"type\": \"relu\"},"
         "{\"type\": \"dense\", \"units\": 4}]}",
         5, 5, "fp32", exact);
     check_model_on(
-        "{\"input\": [5, 4, 3], \"loss\": \"mse\", \"layers\": [{\"type\": \"conv2d\", \"filters\": 3, \"kernel\": 2},"
+        "{\"input\": [5, 4, 3], \"loss\": \"mse\", \"layers\": [{\"type\": \"conv2d\", "
+        "\"filters\": 3, \"kernel\": 2},"
         "{\"type\": \"dense\", \"units\": 40}]}",
         5, 3, "fp32", exact);
 }
@@ -187,9 +199,12 @@ static void many_classes_match(void **state)
 }
 
 static const char mixed[] =
-    "{\"input\": [9, 8, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 6, \"kernel\": 3}, {\"type\": \"batch_norm\"}, {\"type\": \"relu\"},"
-    "{\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"lrn\"}, {\"type\": \"dropout\", \"rate\": 0.2},"
-    "{\"type\": \"dense\", \"units\": 21}, {\"type\": \"tanh\"}, {\"type\": \"dense\", \"units\": 5}]}";
+    "{\"input\": [9, 8, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 6, \"kernel\": 3}, "
+    "{\"type\": \"batch_norm\"}, {\"type\": \"relu\"},"
+    "{\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"lrn\"}, "
+    "{\"type\": \"dropout\", \"rate\": 0.2},"
+    "{\"type\": \"dense\", \"units\": 21}, {\"type\": \"tanh\"}, "
+    "{\"type\": \"dense\", \"units\": 5}]}";
 
 static void tf32_stays_within_its_bound(void **state)
 {
@@ -200,15 +215,20 @@ static void tf32_stays_within_its_bound(void **state)
 static void bf16_stays_within_its_bound(void **state)
 {
     check_model_on(
-        "{\"input\": [40], \"layers\": [{\"type\": \"dense\", \"units\": 33}, {\"type\": \"tanh\"}, {\"type\": \"dense\", \"units\": 9}]}",
+        "{\"input\": [40], \"layers\": [{\"type\": \"dense\", \"units\": 33}, "
+        "{\"type\": \"tanh\"}, {\"type\": \"dense\", \"units\": 9}]}",
         6, 5, "bf16", 5e-2);
     check_model_on(
-        "{\"input\": [7, 6, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 5, \"kernel\": 3}, {\"type\": \"sigmoid\"},"
-        "{\"type\": \"average_pool\", \"size\": 2}, {\"type\": \"lrn\"}, {\"type\": \"dense\", \"units\": 9}]}",
+        "{\"input\": [7, 6, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 5, "
+        "\"kernel\": 3}, {\"type\": \"sigmoid\"},"
+        "{\"type\": \"average_pool\", \"size\": 2}, {\"type\": \"lrn\"}, "
+        "{\"type\": \"dense\", \"units\": 9}]}",
         6, 5, "bf16", 5e-2);
     check_model_on(
-        "{\"input\": [7, 6, 3], \"layers\": [{\"type\": \"conv2d\", \"name\": \"a\", \"filters\": 5, \"kernel\": 3}, {\"type\": \"batch_norm\"},"
-        "{\"type\": \"tanh\"}, {\"type\": \"concat\", \"inputs\": [\"tanh1\", \"a\"]}, {\"type\": \"flatten\"}, {\"type\": \"dropout\"},"
+        "{\"input\": [7, 6, 3], \"layers\": [{\"type\": \"conv2d\", \"name\": \"a\", "
+        "\"filters\": 5, \"kernel\": 3}, {\"type\": \"batch_norm\"},"
+        "{\"type\": \"tanh\"}, {\"type\": \"concat\", \"inputs\": [\"tanh1\", \"a\"]}, "
+        "{\"type\": \"flatten\"}, {\"type\": \"dropout\"},"
         "{\"type\": \"dense\", \"units\": 9}]}",
         16, 15, "bf16", 1e-1);
 }
@@ -218,21 +238,32 @@ static void bf16_stays_within_its_bound(void **state)
 static void packs_of_channels_match(void **state)
 {
     static const char packs[] =
-        "{\"input\": [6, 5, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 24, \"kernel\": 3, \"padding\": 1}, {\"type\": \"batch_norm\"},"
-        "{\"type\": \"relu\"}, {\"type\": \"max_pool\", \"size\": 3, \"stride\": 2, \"padding\": 1, \"name\": \"a\"},"
+        "{\"input\": [6, 5, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 24, "
+        "\"kernel\": 3, \"padding\": 1}, {\"type\": \"batch_norm\"},"
+        "{\"type\": \"relu\"}, {\"type\": \"max_pool\", \"size\": 3, \"stride\": 2, "
+        "\"padding\": 1, \"name\": \"a\"},"
         "{\"type\": \"conv2d\", \"filters\": 40, \"kernel\": 1}, {\"type\": \"relu\"},"
-        "{\"type\": \"average_pool\", \"size\": 3, \"stride\": 1, \"padding\": 1, \"name\": \"b\"}, {\"type\": \"concat\", \"inputs\": [\"b\", \"a\"]},"
-        "{\"type\": \"global_average_pool\"}, {\"type\": \"dense\", \"units\": 8}, {\"type\": \"relu\"}, {\"type\": \"dense\", \"units\": 5}]}";
+        "{\"type\": \"average_pool\", \"size\": 3, \"stride\": 1, \"padding\": 1, "
+        "\"name\": \"b\"}, {\"type\": \"concat\", \"inputs\": [\"b\", \"a\"]},"
+        "{\"type\": \"global_average_pool\"}, {\"type\": \"dense\", \"units\": 8}, "
+        "{\"type\": \"relu\"}, {\"type\": \"dense\", \"units\": 5}]}";
     static const char
         halves[] = /* rounding decides nothing here: neither a relu's side nor a maximum's place */
-        "{\"input\": [6, 5, 8], \"layers\": [{\"type\": \"max_pool\", \"size\": 3, \"stride\": 1, \"padding\": 1},"
-        "{\"type\": \"conv2d\", \"filters\": 24, \"kernel\": 3, \"padding\": 1}, {\"type\": \"batch_norm\"}, {\"type\": \"tanh\"},"
-        "{\"type\": \"max_pool\", \"size\": 1, \"name\": \"a\"}, {\"type\": \"conv2d\", \"filters\": 40, \"kernel\": 1},"
-        "{\"type\": \"average_pool\", \"size\": 3, \"stride\": 1, \"padding\": 1, \"name\": \"b\"}, {\"type\": \"concat\", \"inputs\": [\"b\", \"a\"]},"
-        "{\"type\": \"global_average_pool\"}, {\"type\": \"dense\", \"units\": 8}, {\"type\": \"tanh\"}, {\"type\": \"dense\", \"units\": 5}]}";
+        "{\"input\": [6, 5, 8], \"layers\": [{\"type\": \"max_pool\", \"size\": 3, \"stride\": 1, "
+        "\"padding\": 1},"
+        "{\"type\": \"conv2d\", \"filters\": 24, \"kernel\": 3, \"padding\": 1}, "
+        "{\"type\": \"batch_norm\"}, {\"type\": \"tanh\"},"
+        "{\"type\": \"max_pool\", \"size\": 1, \"name\": \"a\"}, "
+        "{\"type\": \"conv2d\", \"filters\": 40, \"kernel\": 1},"
+        "{\"type\": \"average_pool\", \"size\": 3, \"stride\": 1, \"padding\": 1, "
+        "\"name\": \"b\"}, {\"type\": \"concat\", \"inputs\": [\"b\", \"a\"]},"
+        "{\"type\": \"global_average_pool\"}, {\"type\": \"dense\", \"units\": 8}, "
+        "{\"type\": \"tanh\"}, {\"type\": \"dense\", \"units\": 5}]}";
     static const char wide[] =
-        "{\"input\": [4, 4, 6], \"layers\": [{\"type\": \"conv2d\", \"filters\": 2056, \"kernel\": 1}, {\"type\": \"batch_norm\"},"
-        "{\"type\": \"tanh\"}, {\"type\": \"global_average_pool\"}, {\"type\": \"dense\", \"units\": 4}]}";
+        "{\"input\": [4, 4, 6], \"layers\": [{\"type\": \"conv2d\", \"filters\": 2056, "
+        "\"kernel\": 1}, {\"type\": \"batch_norm\"},"
+        "{\"type\": \"tanh\"}, {\"type\": \"global_average_pool\"}, "
+        "{\"type\": \"dense\", \"units\": 4}]}";
     check_model_on(packs, 9, 7, "fp32", behind_norm);
     check_model_on(halves, 9, 7, "bf16", 1e-1);
     check_model_on(wide, 9, 8, "fp32", behind_norm);

@@ -74,11 +74,12 @@ static void check_kept(int height, int width, int tables, bool views, const char
 {
     enum { BATCH = 9 };
     char model[300];
-    snprintf(
-        model, sizeof(model),
-        "{\"input\": [%d, %d, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 2},"
-        "{\"type\": \"batch_norm\"}, {\"type\": \"dropout\"}, {\"type\": \"dense\", \"units\": 5}]}",
-        height, width);
+    snprintf(model, sizeof(model),
+             "{\"input\": [%d, %d, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 4, "
+             "\"kernel\": 2},"
+             "{\"type\": \"batch_norm\"}, {\"type\": \"dropout\"}, "
+             "{\"type\": \"dense\", \"units\": 5}]}",
+             height, width);
     struct judge *j = judge_new(model, NULL, precision);
     struct dev_source from = source_of(height, width, tables);
     struct dev_samples *kept = j->gpu->ops->samples->make(j->gpu, &from, &j->e);

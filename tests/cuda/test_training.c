@@ -100,7 +100,8 @@ static void fifty_steps_of_a_quarter_of_resnet20_have_the_cpus_loss(void **state
 static void steps_on_the_devices_own_state_follow_the_cpu(void **state)
 {
     static const char small[] =
-        "{\"input\": [6, 5, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 5, \"kernel\": 3}, {\"type\": \"tanh\"},"
+        "{\"input\": [6, 5, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 5, "
+        "\"kernel\": 3}, {\"type\": \"tanh\"},"
         "{\"type\": \"dense\", \"units\": 7}]}";
     const struct optimizer_spec *const all[] = {&momentum, &adam};
     for (size_t k = 0; k < sizeof(all) / sizeof(*all); k++) {
@@ -349,10 +350,10 @@ static void an_evaluation_changes_neither_gradients_nor_statistics(void **state)
 static void check_nan(const char *layers, const char *precision)
 {
     char model[600];
-    snprintf(
-        model, sizeof(model),
-        "{\"input\": [6, 6, 3], \"layers\": [%s, {\"type\": \"dense\", \"name\": \"last\", \"units\": 5}]}",
-        layers);
+    snprintf(model, sizeof(model),
+             "{\"input\": [6, 6, 3], \"layers\": [%s, {\"type\": \"dense\", \"name\": \"last\", "
+             "\"units\": 5}]}",
+             layers);
     struct judge *j = judge_new(model, NULL, precision);
     struct dev_program *b = judge_program(j, &j->on_gpu, 3);
     struct dev_input in = ref_input(&j->net, 3, 5);
@@ -385,12 +386,14 @@ static void what_is_not_a_number_stays_visible(void **state)
     static const char *const layers[] = {
         "{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3}, {\"type\": \"relu\"}",
         "{\"type\": \"relu\"}, {\"type\": \"dense\", \"units\": 6}, {\"type\": \"relu\"}",
-        "{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3}, {\"type\": \"batch_norm\"}, {\"type\": \"relu\"}",
+        "{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3}, {\"type\": \"batch_norm\"}, "
+        "{\"type\": \"relu\"}",
         "{\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"leaky_relu\"}",
         "{\"type\": \"average_pool\", \"size\": 3}, {\"type\": \"tanh\"}",
         "{\"type\": \"global_average_pool\"}, {\"type\": \"sigmoid\"}",
         "{\"type\": \"lrn\"}, {\"type\": \"dropout\", \"rate\": 0}",
-        "{\"type\": \"relu\", \"name\": \"r\"}, {\"type\": \"add\", \"inputs\": [\"r\", \"input\"]}",
+        "{\"type\": \"relu\", \"name\": \"r\"}, "
+        "{\"type\": \"add\", \"inputs\": [\"r\", \"input\"]}",
     };
     for (size_t i = 0; i < sizeof(layers) / sizeof(*layers); i++) {
         check_nan(layers[i], "fp32");

@@ -132,10 +132,13 @@ static void fp32_is_fp32_where_no_engine_is_repeatable_and_refused_where_none_ha
 }
 
 static const char twice_the_same[] =
-    "{\"input\": [5, 4, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 3, \"kernel\": 3, \"padding\": 1},"
-    "{\"type\": \"conv2d\", \"filters\": 3, \"kernel\": 3, \"padding\": 1}, {\"type\": \"dense\", \"units\": 4}]}";
+    "{\"input\": [5, 4, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 3, \"kernel\": 3, "
+    "\"padding\": 1},"
+    "{\"type\": \"conv2d\", \"filters\": 3, \"kernel\": 3, \"padding\": 1}, "
+    "{\"type\": \"dense\", \"units\": 4}]}";
 static const char once[] =
-    "{\"input\": [5, 4, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 3, \"kernel\": 3, \"padding\": 1},"
+    "{\"input\": [5, 4, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 3, \"kernel\": 3, "
+    "\"padding\": 1},"
     "{\"type\": \"dense\", \"units\": 4}]}";
 
 static void

@@ -8,8 +8,10 @@
 /* Tensors of 1 to 600 floats, none a multiple of what the device aligns to, weights in two orders.
  */
 static const char odd[] =
-    "{\"input\": [5, 4, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 7, \"kernel\": [3, 2]}, {\"type\": \"batch_norm\"},"
-    "{\"type\": \"relu\"}, {\"type\": \"dense\", \"units\": 11}, {\"type\": \"tanh\"}, {\"type\": \"dense\", \"units\": 1},"
+    "{\"input\": [5, 4, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 7, "
+    "\"kernel\": [3, 2]}, {\"type\": \"batch_norm\"},"
+    "{\"type\": \"relu\"}, {\"type\": \"dense\", \"units\": 11}, {\"type\": \"tanh\"}, "
+    "{\"type\": \"dense\", \"units\": 1},"
     "{\"type\": \"dense\", \"units\": 5}]}";
 
 static void random_block(float *x, size_t n, uint64_t stream, double size)

@@ -1,6 +1,6 @@
-/* Pictures: the first byte chooses the form of a sample, the rest is the file, JPEG or PNG. Its head
- * is read first; what is refused there no decoder may take, and what is decoded is read to its last
- * value. */
+/* Pictures: the first byte chooses the form of a sample, the rest is the file, JPEG or PNG. Its
+ * head is read first; what is refused there no decoder may take, and what is decoded is read to its
+ * last value. */
 #include "tests/fuzz/fuzz.h"
 
 #include "worker/data/images/image.h"

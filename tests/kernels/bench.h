@@ -171,8 +171,8 @@ static inline struct dev_program *bench_program(struct bench *b, int batch)
     return p;
 }
 
-/* A device that was named by EVENSTEP_TEST_DEVICE may lack layers: what it says of the first one that
- * it lacks is printed, and the case is left out. The CPU lacks none. */
+/* A device that was named by EVENSTEP_TEST_DEVICE may lack layers: what it says of the first one
+ * that it lacks is printed, and the case is left out. The CPU lacks none. */
 static inline bool bench_lacks(struct bench *b)
 {
     if (!getenv("EVENSTEP_TEST_DEVICE")) {

@@ -5,9 +5,12 @@
 #include "tests/kernels/bench.h"
 
 static const char lenet[] =
-    "{\"input\": [12, 12, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 16, \"kernel\": 5, \"padding\": 2}, {\"type\": \"relu\"},"
-    "{\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"conv2d\", \"filters\": 32, \"kernel\": 3, \"padding\": 1}, {\"type\": \"relu\"},"
-    "{\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"dense\", \"units\": 64}, {\"type\": \"relu\"}, {\"type\": \"dropout\", \"rate\": 0.2},"
+    "{\"input\": [12, 12, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 16, \"kernel\": 5, "
+    "\"padding\": 2}, {\"type\": \"relu\"},"
+    "{\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"conv2d\", \"filters\": 32, \"kernel\": 3, "
+    "\"padding\": 1}, {\"type\": \"relu\"},"
+    "{\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"dense\", \"units\": 64}, "
+    "{\"type\": \"relu\"}, {\"type\": \"dropout\", \"rate\": 0.2},"
     "{\"type\": \"dense\", \"units\": 10}]}";
 
 static void needs_bf16(void)
@@ -144,10 +147,10 @@ static void a_repeated_run_gives_the_same_bits_and_other_threads_the_same_by_rou
 static void check_nan(const char *precision, const char *layers)
 {
     char model[600];
-    snprintf(
-        model, sizeof(model),
-        "{\"input\": [6, 6, 3], \"layers\": [%s, {\"type\": \"dense\", \"name\": \"last\", \"units\": 5}]}",
-        layers);
+    snprintf(model, sizeof(model),
+             "{\"input\": [6, 6, 3], \"layers\": [%s, {\"type\": \"dense\", \"name\": \"last\", "
+             "\"units\": 5}]}",
+             layers);
     struct bench *b = bench_new_in(precision, "cpu:2", model, NULL);
     struct dev_program *p = bench_program(b, 3);
     struct dev_input in = ref_input(&b->net, 3, 5);
@@ -169,12 +172,14 @@ static void what_is_not_a_number_stays_visible(void **state)
     static const char *const layers[] = {
         "{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3}",
         "{\"type\": \"relu\"}, {\"type\": \"dense\", \"units\": 6}",
-        "{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3}, {\"type\": \"batch_norm\"}, {\"type\": \"relu\"}",
+        "{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3}, {\"type\": \"batch_norm\"}, "
+        "{\"type\": \"relu\"}",
         "{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3}, {\"type\": \"leaky_relu\"}",
         "{\"type\": \"average_pool\", \"size\": 3}, {\"type\": \"tanh\"}",
         "{\"type\": \"global_average_pool\"}, {\"type\": \"sigmoid\"}",
         "{\"type\": \"lrn\"}, {\"type\": \"dropout\", \"rate\": 0}",
-        "{\"type\": \"relu\", \"name\": \"r\"}, {\"type\": \"add\", \"inputs\": [\"r\", \"input\"]}, {\"type\": \"relu\"}",
+        "{\"type\": \"relu\", \"name\": \"r\"}, {\"type\": \"add\", \"inputs\": [\"r\", "
+        "\"input\"]}, {\"type\": \"relu\"}",
     };
     for (size_t i = 0; i < sizeof(layers) / sizeof(*layers); i++) {
         check_nan("fp32", layers[i]);

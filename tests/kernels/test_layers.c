@@ -73,7 +73,8 @@ static void batch_norm_matches_on_images_and_vectors(void **state)
     check_cases(batch_norm_cases);
     check_cases(norm_sum_cases);
     check_model(
-        "{\"input\": [9, 8, 3], \"layers\": [{\"type\": \"batch_norm\"}, {\"type\": \"dense\", \"units\": 4}]}",
+        "{\"input\": [9, 8, 3], \"layers\": [{\"type\": \"batch_norm\"}, "
+        "{\"type\": \"dense\", \"units\": 4}]}",
         9, 9, 10);
 }
 
@@ -82,11 +83,14 @@ static void batch_norm_matches_on_images_and_vectors(void **state)
 static void what_is_made_again_for_the_backward_pass_is_the_same(void **state)
 {
     check_between(
-        "{\"type\": \"batch_norm\"}, {\"type\": \"batch_norm\"}, {\"type\": \"relu\"}, {\"type\": \"conv2d\", \"filters\": 5, \"kernel\": 3}",
+        "{\"type\": \"batch_norm\"}, {\"type\": \"batch_norm\"}, {\"type\": \"relu\"}, "
+        "{\"type\": \"conv2d\", \"filters\": 5, \"kernel\": 3}",
         4);
     check_between(
-        "{\"type\": \"batch_norm\"}, {\"type\": \"relu\", \"name\": \"r\"}, {\"type\": \"conv2d\", \"name\": \"a\", \"filters\": 6, \"kernel\": 3, \"padding\": 1},"
-        "{\"type\": \"tanh\", \"name\": \"t\"}, {\"type\": \"conv2d\", \"name\": \"b\", \"filters\": 6, \"kernel\": 1, \"inputs\": [\"r\"]},"
+        "{\"type\": \"batch_norm\"}, {\"type\": \"relu\", \"name\": \"r\"}, "
+        "{\"type\": \"conv2d\", \"name\": \"a\", \"filters\": 6, \"kernel\": 3, \"padding\": 1},"
+        "{\"type\": \"tanh\", \"name\": \"t\"}, {\"type\": \"conv2d\", \"name\": \"b\", "
+        "\"filters\": 6, \"kernel\": 1, \"inputs\": [\"r\"]},"
         "{\"type\": \"add\", \"inputs\": [\"t\", \"b\", \"r\"]}, {\"type\": \"relu\"}",
         4);
 }
@@ -126,19 +130,23 @@ static void graphs_add_and_concat_and_sum_the_gradients_of_every_reader(void **s
 {
     check_cases(graph_cases);
     check_between(
-        "{\"type\": \"conv2d\", \"name\": \"a\", \"filters\": 3, \"kernel\": 1}, {\"type\": \"tanh\", \"name\": \"t\", \"inputs\": [\"first\"]},"
-        "{\"type\": \"concat\", \"inputs\": [\"t\", \"a\", \"input\", \"first\"]}, {\"type\": \"batch_norm\"}, {\"type\": \"relu\"}",
+        "{\"type\": \"conv2d\", \"name\": \"a\", \"filters\": 3, \"kernel\": 1}, "
+        "{\"type\": \"tanh\", \"name\": \"t\", \"inputs\": [\"first\"]},"
+        "{\"type\": \"concat\", \"inputs\": [\"t\", \"a\", \"input\", \"first\"]}, "
+        "{\"type\": \"batch_norm\"}, {\"type\": \"relu\"}",
         3);
 }
 
 static void mean_squared_error_matches(void **state)
 {
     check_model(
-        "{\"input\": [6], \"loss\": \"mse\", \"layers\": [{\"type\": \"dense\", \"units\": 9}, {\"type\": \"relu\"},"
+        "{\"input\": [6], \"loss\": \"mse\", \"layers\": [{\"type\": \"dense\", \"units\": 9}, "
+        "{\"type\": \"relu\"},"
         "{\"type\": \"dense\", \"units\": 4}]}",
         5, 5, 10);
     check_model(
-        "{\"input\": [5, 4, 3], \"loss\": \"mse\", \"layers\": [{\"type\": \"conv2d\", \"filters\": 3, \"kernel\": 2},"
+        "{\"input\": [5, 4, 3], \"loss\": \"mse\", \"layers\": [{\"type\": \"conv2d\", "
+        "\"filters\": 3, \"kernel\": 2},"
         "{\"type\": \"dense\", \"units\": 1}]}",
         5, 3, 10);
 }

@@ -238,7 +238,8 @@ static void a_step_of_few_activations_beside_its_weights_has_one_program(void **
 static void a_network_that_ends_with_a_batch_norm_matches(void **state)
 {
     check_model(
-        "{\"input\": [6, 6, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 5, \"kernel\": 3}, {\"type\": \"dense\","
+        "{\"input\": [6, 6, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 5, "
+        "\"kernel\": 3}, {\"type\": \"dense\","
         "\"units\": 4}, {\"type\": \"batch_norm\"}]}",
         9, 8, 10);
 }

@@ -3,7 +3,8 @@
 #include "tests/kernels/bench.h"
 
 static const char model[] =
-    "{\"input\": [9, 9, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 5, \"kernel\": 3}, {\"type\": \"relu\"},"
+    "{\"input\": [9, 9, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 5, \"kernel\": 3}, "
+    "{\"type\": \"relu\"},"
     "{\"type\": \"dense\", \"units\": 7}]}";
 
 static void random_gradient(struct bench *b, uint64_t stream)

@@ -431,7 +431,8 @@ static void a_wait_that_ends_at_its_deadline_ends_the_exchange(void)
     }
     check_all(
         ok,
-        "a wait that ends at its deadline ends the exchange, and nothing under way is touched any more");
+        "a wait that ends at its deadline ends the exchange, and nothing under way is touched any "
+        "more");
 }
 
 /* The library's own sums, beside messages and sums of a group, which stay ours. */

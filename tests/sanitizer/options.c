@@ -7,9 +7,9 @@
  * of the suite), also when nobody looks at its standard error or its exit code. ASAN_OPTIONS and
  * the like still win.
  *
- * `dlclose` does nothing here. Open MPI unloads its plug-ins in MPI_Finalize; a leak or a race in one
- * would then have a stack of bare addresses, which no suppression can name, and ours could not be
- * told from theirs.
+ * `dlclose` does nothing here. Open MPI unloads its plug-ins in MPI_Finalize; a leak or a race in
+ * one would then have a stack of bare addresses, which no suppression can name, and ours could not
+ * be told from theirs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,14 +37,15 @@ const char *__asan_default_options(void)
 
 /* Open MPI and what it stands on keep memory to the end. Its plug-ins' asprintf hides its caller
  * from the unwinder; our own uses are in programs without MPI (agent, coordinator), where nothing
- * is suppressed. A sum that was given up when a worker was lost leaves its chunk to the message that
- * may still come (allreduce_cancel). */
+ * is suppressed. A sum that was given up when a worker was lost leaves its chunk to the message
+ * that may still come (allreduce_cancel). */
 const char *__lsan_default_suppressions(void)
 {
     if (!MPI_Init) {
         return "";
     }
-    return "leak:libmpi.so\nleak:libopen-rte.so\nleak:libopen-pal.so\nleak:libpmix.so\nleak:libhwloc.so\nleak:libevent\n"
+    return "leak:libmpi.so\nleak:libopen-rte.so\nleak:libopen-pal.so\nleak:libpmix.so\n"
+           "leak:libhwloc.so\nleak:libevent\n"
            "leak:/openmpi/lib/\nleak:/pmix\nleak:__vasprintf_internal\nleak:allreduce_start_from\n";
 }
 

@@ -6,7 +6,8 @@
  * There are four engines, and the lists have the traps before the right one:
  *
  *   0   makes no plan                  2   "tensor core": floats are really rounded to 10 bits
- *   1   not repeatable                 3   right, with a knob that may be 0 or 1; wants a workspace, as 1 and 2 do
+ *   1   not repeatable                 3   right, with a knob that may be 0 or 1; wants a
+ * workspace, as 1 and 2 do
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +27,8 @@ extern "C" void cudnnGetLastErrorString(char *message, size_t room)
 {
     snprintf(
         message, room, "%s",
-        "a reason\n\tof several lines that cuDNN has written down, longer than there is room for in a message, so that it is cut somewhere: "
+        "a reason\n\tof several lines that cuDNN has written down, longer than there is room for "
+        "in a message, so that it is cut somewhere: "
         "and so on, and so on, and so on, and so on, and so on.\n");
 }
 

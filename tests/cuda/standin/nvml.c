@@ -1,5 +1,5 @@
-/* A stand-in for libnvidia-ml.so.1 (common/machine/gpu.c finds it through EVENSTEP_NVML): two GPUs, of
- * which the second tells less, as cards of passive servers and virtual ones do.
+/* A stand-in for libnvidia-ml.so.1 (common/machine/gpu.c finds it through EVENSTEP_NVML): two GPUs,
+ * of which the second tells less, as cards of passive servers and virtual ones do.
  * EVENSTEP_NVML_FAILS=1: the driver is there and does not start. EVENSTEP_NVML_COUNT: other than
  * two.
  */

@@ -1,9 +1,9 @@
 /* What the stand-ins share: one lock, one count of calls that may be told to fail, lists of memory
  * and of live objects, and work on streams.
  *
- *   runtime.cpp   device, errors, launches    memory.cpp   memory, copies       stream.cpp   streams, events, capture, graphs
- *   block.cpp     threads of a block as fibers
- *   dnn.cpp, blas.cpp   the two libraries on plain loops (plain.cpp)        control.h   what tests ask and tell
+ *   runtime.cpp   device, errors, launches    memory.cpp   memory, copies       stream.cpp streams,
+ * events, capture, graphs block.cpp     threads of a block as fibers dnn.cpp, blas.cpp   the two
+ * libraries on plain loops (plain.cpp)        control.h   what tests ask and tell
  *
  * A mistake that the real library might forgive, or answer with a crash much later, is answered
  * with standin_die: the test fails there.

@@ -41,7 +41,8 @@ static const char dry_run[] =
     "{\"valid\": true, \"parameters\": 101, \"samples\": 2560, \"starts\": \"now\", \"nodes\": "
     "[{\"rank\": 0, \"node\": \"fast\", \"device\": \"cpu:1\", \"batch\": 48, "
     "\"memory_bytes\": 1572864}], \"warnings\": [{\"code\": "
-    "\"batch_too_large\", \"pointer\": \"/batching/global_batch\", \"message\": \"it is slow\"}], \"prediction\": "
+    "\"batch_too_large\", \"pointer\": \"/batching/global_batch\", \"message\": \"it is slow\"}], "
+    "\"prediction\": "
     "{\"approximate\": true, \"reason\": null, \"strategies\": [{\"strategy\": \"sync\", "
     "\"chosen\": true, \"step_seconds\": 0.0125, \"samples_per_second\": 5120, "
     "\"epoch_seconds\": 0.5, \"staleness\": {\"update_mean\": 0}, \"memory_bytes\": 2097152}]}}";

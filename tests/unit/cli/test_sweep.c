@@ -2,16 +2,16 @@
 #include "tests/unit/cli/fixture.h"
 
 #define ID "0123456789abcdef"
-#define SWEEP(state, best)                                                                           \
-    "{\"id\": \"" ID "\", \"name\": \"rates\", \"state\": \"" state                                  \
-    "\", \"metric\": {\"name\": "                                                                    \
-    "\"test_accuracy\"}, \"counts\": {\"trials\": 2, \"jobs\": 2, \"ended\": 1}, \"best\": " best    \
-    ", \"parameters\": [{\"pointer\": \"/optimizer/learning_rate\"}, {\"pointer\": \"/model\"}], "   \
-    "\"trials\": [{\"number\": 1, \"state\": \"succeeded\", \"settings\": "                          \
-    "{\"/optimizer/learning_rate\": 0.1, \"/model\": \"mlp\"}, \"metric\": 0.75, \"spread\": null, " \
-    "\"jobs\": [{\"id\": \"" ID                                                                      \
-    "\"}]}, {\"number\": 2, \"state\": \"waiting\", \"settings\": "                                  \
-    "{\"/optimizer/learning_rate\": 0.01, \"/model\": \"lenet5\"}, \"metric\": null, "               \
+#define SWEEP(state, best)                                                                         \
+    "{\"id\": \"" ID "\", \"name\": \"rates\", \"state\": \"" state                                \
+    "\", \"metric\": {\"name\": \"test_accuracy\"}, "                                              \
+    "\"counts\": {\"trials\": 2, \"jobs\": 2, \"ended\": 1}, \"best\": " best                      \
+    ", \"parameters\": [{\"pointer\": \"/optimizer/learning_rate\"}, {\"pointer\": \"/model\"}], " \
+    "\"trials\": [{\"number\": 1, \"state\": \"succeeded\", \"settings\": "                        \
+    "{\"/optimizer/learning_rate\": 0.1, \"/model\": \"mlp\"}, \"metric\": 0.75, "                 \
+    "\"spread\": null, \"jobs\": [{\"id\": \"" ID                                                  \
+    "\"}]}, {\"number\": 2, \"state\": \"waiting\", \"settings\": "                                \
+    "{\"/optimizer/learning_rate\": 0.01, \"/model\": \"lenet5\"}, \"metric\": null, "             \
     "\"spread\": null, \"jobs\": []}]}"
 #define BEST "{\"trial\": 1, \"metric\": 0.75}"
 

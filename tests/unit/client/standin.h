@@ -122,7 +122,8 @@ static inline struct wire_shared *shared(struct standin *r)
     return (struct wire_shared *)r->block;
 }
 
-/* Answers JOIN with a block of n_params floats, in buckets of r->bucket_floats, the last ones first. */
+/* Answers JOIN with a block of n_params floats, in buckets of r->bucket_floats, the last ones
+ * first. */
 static inline void standin_welcome(struct standin *r, int64_t n_params, uint32_t version)
 {
     struct wire_message m = {.type = WIRE_WELCOME, .flags = r->welcomes};

@@ -1,5 +1,5 @@
-/* Packages of a host: versions compared by their numbers, and interpreters that tell what they have,
- * asked by a thread. A shell script stands in for an interpreter. */
+/* Packages of a host: versions compared by their numbers, and interpreters that tell what they
+ * have, asked by a thread. A shell script stands in for an interpreter. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* A launcher that starts nothing, for the tests of coordinator/: it notes what it was asked to start
- * and to stop, and an attempt of it ends when the test says so.
+/* A launcher that starts nothing, for the tests of coordinator/: it notes what it was asked to
+ * start and to stop, and an attempt of it ends when the test says so.
  */
 #ifndef TESTS_COORDINATOR_FAKE_LAUNCHER_H
 #define TESTS_COORDINATOR_FAKE_LAUNCHER_H

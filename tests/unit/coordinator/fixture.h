@@ -179,9 +179,12 @@ static inline json_t *quoted(const char *single)
 static inline json_t *world_spec(const char *changes)
 {
     json_t *spec = json_of(
-        "{\"name\": \"test\", \"model\": \"mlp\", \"data\": {\"format\": \"glyphs\", \"samples\": 1000, \"test_samples\": 100},"
-        " \"optimizer\": {\"type\": \"sgd\", \"learning_rate\": 0.05}, \"strategy\": {\"type\": \"sync\"},"
-        " \"batching\": {\"global_batch\": 64, \"policy\": \"equal\"}, \"workers\": 1, \"epochs\": 10, \"seed\": 1}");
+        "{\"name\": \"test\", \"model\": \"mlp\", \"data\": {\"format\": \"glyphs\", "
+        "\"samples\": 1000, \"test_samples\": 100},"
+        " \"optimizer\": {\"type\": \"sgd\", \"learning_rate\": 0.05}, "
+        "\"strategy\": {\"type\": \"sync\"},"
+        " \"batching\": {\"global_batch\": 64, \"policy\": \"equal\"}, \"workers\": 1, "
+        "\"epochs\": 10, \"seed\": 1}");
     json_t *j = quoted(changes);
     json_object_update(spec, j);
     json_decref(j);

@@ -17,8 +17,8 @@ static inline int workers_of(const struct fake_attempt *t)
     return (int)json_array_size(json_object_get(t->plan, "workers"));
 }
 
-/* What is said from now on is sealed with the key of this attempt's ranks on the coordinator's host;
- * of an attempt that never was, with zeros. */
+/* What is said from now on is sealed with the key of this attempt's ranks on the coordinator's
+ * host; of an attempt that never was, with zeros. */
 static inline void seal_as(struct world *w, const char *id, int attempt)
 {
     char path[200];

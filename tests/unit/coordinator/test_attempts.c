@@ -86,9 +86,9 @@ static void after_max_restarts_the_job_has_failed_and_says_who_was_lost(void **s
         OK(store_node_well(w->store, "n2", &err_)); /* an operator does not let it rest */
         pass(w, 1);
         assert_int_equal(attempts_of(w, id), attempt);
-        process_ends(
-            w, id, 137,
-            "mpirun noticed that process rank 1 with PID 0 on node vm exited on signal 9 (Killed).");
+        process_ends(w, id, 137,
+                     "mpirun noticed that process rank 1 with PID 0 on node vm exited on signal 9 "
+                     "(Killed).");
         pass(w, 1);
     }
     assert_state(w, id, "failed");
@@ -119,12 +119,13 @@ static void an_error_that_every_attempt_would_meet_again_fails_the_job_at_once(v
 {
     char id[STORE_ID];
     struct world *w = world_submitted(state, 2, "{'workers': 2}", id);
+    say_fact(w, id,
+             "{'type': 'ended', 'outcome': 'failed', 'code': 'peer', 'message': 'a peer is lost', "
+             "'rank': 0, 'node': 'n1'}");
     say_fact(
         w, id,
-        "{'type': 'ended', 'outcome': 'failed', 'code': 'peer', 'message': 'a peer is lost', 'rank': 0, 'node': 'n1'}");
-    say_fact(
-        w, id,
-        "{'type': 'ended', 'outcome': 'failed', 'code': 'data', 'message': 'cannot read dataset: too short', 'rank': 2, 'node': 'keeper'}");
+        "{'type': 'ended', 'outcome': 'failed', 'code': 'data', 'message': 'cannot read dataset: "
+        "too short', 'rank': 2, 'node': 'keeper'}");
     process_ends(w, id, 1, "");
     tick(w, 0.5);
     assert_state(w, id, "failed");
@@ -252,7 +253,8 @@ static void what_is_invalid_for_fewer_workers_is_refused(void **state)
     char id[STORE_ID];
     struct world *w = world_running(
         state, 2,
-        "{'workers': 2, 'min_workers': 1, 'batching': {'global_batch': 64, 'policy': 'static', 'sizes': [32, 32]}}",
+        "{'workers': 2, 'min_workers': 1, 'batching': {'global_batch': 64, 'policy': 'static', "
+        "'sizes': [32, 32]}}",
         id);
     world_node_gone(w, "n2");
     process_ends(w, id, 1, "");

@@ -1,6 +1,6 @@
-/* Jobs whose number of nodes follows what is there (docs/decisions/0030): what they begin with, when
- * they grow and shrink and when not, and what is told of it. Driven by sched_tick on a clock of the
- * test's; the rules for growth alone first. */
+/* Jobs whose number of nodes follows what is there (docs/decisions/0030): what they begin with,
+ * when they grow and shrink and when not, and what is told of it. Driven by sched_tick on a clock
+ * of the test's; the rules for growth alone first. */
 #include "tests/unit/coordinator/world.h"
 
 /* ---- is it worth it? ------------------------------------------------------------------------- */

@@ -81,7 +81,8 @@ static void the_line_of_mpirun_that_names_the_culprit_is_found_among_those_of_ra
     struct attempt a = run_shell(
         "00000000000000a2", 1,
         "echo '[1,0]<stderr>:error: not this'; echo ------; echo 'some error of mpirun'; "
-        "echo 'mpirun noticed that process rank 2 with PID 0 on node vm exited on signal 9 (Killed).'; echo -----; exit 137");
+        "echo 'mpirun noticed that process rank 2 with PID 0 on node vm exited on signal 9 "
+        "(Killed).'; echo -----; exit 137");
     struct attempt_end end = wait_for_end(&a);
     assert_non_null(strstr(end.why, "process rank 2"));
     struct attempt silent = run_shell("00000000000000a2", 2, "exit 1");

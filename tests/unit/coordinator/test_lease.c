@@ -99,8 +99,8 @@ static void the_lease_of_a_killed_one_of_this_folder_is_taken_at_once(void **sta
     lease_close(l);
 }
 
-/* A coordinator that is stopped keeps its folder's lock while a standby takes over. When it ends, the
- * lock is free, but it is not the lock of the one that leads now. */
+/* A coordinator that is stopped keeps its folder's lock while a standby takes over. When it ends,
+ * the lock is free, but it is not the lock of the one that leads now. */
 static void who_leads_without_the_lock_outlives_the_end_of_the_one_that_had_it(void **state)
 {
     struct world *w = *state;
@@ -118,7 +118,8 @@ static void who_leads_without_the_lock_outlives_the_end_of_the_one_that_had_it(v
     lease_close(leads);
 }
 
-/* A standby that was given another store by mistake: that one has no coordinator, but the folder has. */
+/* A standby that was given another store by mistake: that one has no coordinator, but the folder
+ * has. */
 static void a_standby_on_another_store_does_not_work_in_the_folder(void **state)
 {
     struct world *w = *state;

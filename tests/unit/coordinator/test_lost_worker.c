@@ -1,6 +1,6 @@
-/* A worker dies, and its attempt goes on where a server has the parameters (docs/decisions/0020), or
- * all workers (0022): the ranks are told, minibatches are shared out among the others, and what the
- * keeper counted of the dead one stands for it. Driven by sched_tick. */
+/* A worker dies, and its attempt goes on where a server has the parameters (docs/decisions/0020),
+ * or all workers (0022): the ranks are told, minibatches are shared out among the others, and what
+ * the keeper counted of the dead one stands for it. Driven by sched_tick. */
 #include "tests/unit/coordinator/world.h"
 
 #include "job/documents/coordinator/control.h"
@@ -50,8 +50,8 @@ static void leaves(struct world *w, const char *id, int who, int64_t step, int o
     departs(w, id, &left);
 }
 
-/* A job of three workers that goes on without rank 1, of which the server took 96 samples, and which
- * is not started again yet (test_returned_worker.c). */
+/* A job of three workers that goes on without rank 1, of which the server took 96 samples, and
+ * which is not started again yet (test_returned_worker.c). */
 static struct world *world_of_two(void **state, char id[STORE_ID])
 {
     struct world *w = world_serving(state, three, id);

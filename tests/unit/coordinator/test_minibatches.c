@@ -1,5 +1,5 @@
-/* Minibatches of a running job: they follow the speeds that its ranks report, with a reason, and the
- * next job begins with what was learned (coordinator/monitor, driven by sched_tick). */
+/* Minibatches of a running job: they follow the speeds that its ranks report, with a reason, and
+ * the next job begins with what was learned (coordinator/monitor, driven by sched_tick). */
 #include "tests/unit/coordinator/world.h"
 
 #include "job/network/network.h"
@@ -106,7 +106,7 @@ static void nothing_is_moved_once_the_job_was_told_to_stop(void **state)
     json_decref(all);
 }
 
-/* The job ends, and the next one begins with the minibatches that its steps were worth: its plan. */
+/* The job ends, and the next one begins with the minibatches that its steps were worth. */
 static json_t *plan_after(struct world *w, const char *id)
 {
     char next[STORE_ID];

@@ -69,7 +69,8 @@ static void a_late_fact_of_an_earlier_attempt_counts_for_nothing(void **state)
     char id[STORE_ID];
     struct world *w = world_running(state, 2, "{'workers': 2}", id);
     static const char text[] =
-        "{'type': 'evaluation', 'step': 16, 'epoch': 1.0, 'time': 2.5, 'loss': 0.5, 'accuracy': 0.75, 'samples': 100}";
+        "{'type': 'evaluation', 'step': 16, 'epoch': 1.0, 'time': 2.5, 'loss': 0.5, 'accuracy': "
+        "0.75, 'samples': 100}";
     say_fact_of(w, id, 0, text);
     pass(w, 2);
     assert_int_equal(points_of(w, id, "test_accuracy"), 0);
@@ -88,7 +89,8 @@ static void what_an_attempt_left_behind_is_taken_by_the_next_one(void **state)
     assert_state(w, id, "queued");
     say_fact_of(
         w, id, 1,
-        "{'type': 'evaluation', 'step': 16, 'epoch': 1.0, 'time': 2.5, 'loss': 0.5, 'accuracy': 0.5, 'samples': 100}");
+        "{'type': 'evaluation', 'step': 16, 'epoch': 1.0, 'time': 2.5, 'loss': 0.5, 'accuracy': "
+        "0.5, 'samples': 100}");
     world_node(w, "n2", 1);
     pass(w, 1);
     assert_int_equal(last_attempt(w, id)->number, 2);
@@ -119,7 +121,8 @@ static void an_evaluation_is_told_and_kept(void **state)
     struct world *w = world_running(state, 2, "{'workers': 2}", id);
     say_fact(
         w, id,
-        "{'type': 'evaluation', 'step': 16, 'epoch': 1.0, 'time': 2.5, 'loss': 0.5, 'accuracy': 0.75, 'samples': 100, 'final': false}");
+        "{'type': 'evaluation', 'step': 16, 'epoch': 1.0, 'time': 2.5, 'loss': 0.5, 'accuracy': "
+        "0.75, 'samples': 100, 'final': false}");
     pass(w, 2);
     json_t *job = job_of(w, id), *kept = store_doc_get(w->store, id, "detail:evaluations", &err_);
     assert_true(number_at(job, "/metrics/test_accuracy") == 0.75 &&
@@ -218,8 +221,8 @@ static void epochs_that_nobody_knows_are_none_until_the_end(void **state)
 }
 
 /* Nobody knows what a user's program trains, on how many samples and in what batches, before it has
- * joined; from then on the minibatches and what is shown are true, and stay so over a restart of the
- * coordinator. */
+ * joined; from then on the minibatches and what is shown are true, and stay so over a restart of
+ * the coordinator. */
 static void what_a_program_brings_is_known_from_its_joining_on(void **state)
 {
     char id[STORE_ID];
@@ -234,7 +237,8 @@ static void what_a_program_brings_is_known_from_its_joining_on(void **state)
         " 10, 'tensors': 2, 'samples': 500, 'global_batch': 64, 'epochs': 3.0}}");
     say_fact(
         w, id,
-        "{'type': 'evaluation', 'step': 16, 'epoch': 2.0, 'time': 2.5, 'loss': 0.5, 'accuracy': 0.75, 'samples': 100}");
+        "{'type': 'evaluation', 'step': 16, 'epoch': 2.0, 'time': 2.5, 'loss': 0.5, 'accuracy': "
+        "0.75, 'samples': 100}");
     for (int i = 0; i < 2; i++) {
         pass(w, 2);
         assert_int_equal(number_of(w, id, "/assignment/global_batch"), 64);
@@ -260,10 +264,12 @@ static void rows_and_evaluations_past_the_checkpoint_of_a_restart_are_left_out(v
     struct world *w = world_stepping(state, 2, "{'workers': 2}", 30, id);
     say_fact(
         w, id,
-        "{'type': 'evaluation', 'step': 16, 'epoch': 1.0, 'time': 2.5, 'loss': 0.5, 'accuracy': 0.5, 'samples': 100}");
+        "{'type': 'evaluation', 'step': 16, 'epoch': 1.0, 'time': 2.5, 'loss': 0.5, 'accuracy': "
+        "0.5, 'samples': 100}");
     say_fact(
         w, id,
-        "{'type': 'evaluation', 'step': 25, 'epoch': 1.6, 'time': 3.5, 'loss': 0.4, 'accuracy': 0.6, 'samples': 100}");
+        "{'type': 'evaluation', 'step': 25, 'epoch': 1.6, 'time': 3.5, 'loss': 0.4, 'accuracy': "
+        "0.6, 'samples': 100}");
     pass(w, 2);
     assert_int_equal(points_of(w, id, "train_loss"), 30);
     process_ends(w, id, 137, "");
@@ -290,7 +296,8 @@ static void an_evaluation_waits_for_its_keepers_word_of_where_the_attempt_began(
     assert_int_equal(last_attempt(w, id)->number, 2);
     say_fact(
         w, id,
-        "{'type': 'evaluation', 'step': 25, 'epoch': 1.6, 'time': 3.5, 'loss': 0.4, 'accuracy': 0.6, 'samples': 100}");
+        "{'type': 'evaluation', 'step': 25, 'epoch': 1.6, 'time': 3.5, 'loss': 0.4, 'accuracy': "
+        "0.6, 'samples': 100}");
     tick(w, 0.5);
     assert_int_equal(points_of(w, id, "test_accuracy"), 0);
     say_fact(w, id, "{'type': 'restored', 'version': 20}");
@@ -307,10 +314,12 @@ static void a_first_attempts_own_evaluation_stays_when_it_is_told_where_it_began
     struct world *w = world_stepping(state, 2, "{'workers': 2}", 30, id);
     say_fact(
         w, id,
-        "{'type': 'evaluation', 'step': 25, 'epoch': 1.6, 'time': 3.0, 'loss': 0.5, 'accuracy': 0.75, 'samples': 100}");
+        "{'type': 'evaluation', 'step': 25, 'epoch': 1.6, 'time': 3.0, 'loss': 0.5, 'accuracy': "
+        "0.75, 'samples': 100}");
     say_fact(
         w, id,
-        "{'type': 'evaluation', 'step': 28, 'epoch': 1.8, 'time': 3.5, 'loss': 0.4, 'accuracy': 0.5, 'samples': 100}");
+        "{'type': 'evaluation', 'step': 28, 'epoch': 1.8, 'time': 3.5, 'loss': 0.4, 'accuracy': "
+        "0.5, 'samples': 100}");
     say_fact(w, id, "{'type': 'restored', 'version': 10}");
     pass(w, 2);
     assert_int_equal(points_of(w, id, "train_loss"), 30);
@@ -405,7 +414,8 @@ static void the_output_is_told_apart_by_rank(void **state)
     char id[STORE_ID], path[300];
     struct world *w = world_running(state, 2, "{'workers': 2}", id);
     static const char text[] =
-        "[1,1]<stderr>:first\nmpirun says\n[1,0]<stdout>:other\n[1,1]<stderr>:second\n[1,7]<stderr>:nobody\n[1,0]<stderr>:unfin";
+        "[1,1]<stderr>:first\nmpirun says\n[1,0]<stdout>:other\n[1,1]<stderr>:second\n"
+        "[1,7]<stderr>:nobody\n[1,0]<stderr>:unfin";
     snprintf(path, sizeof path, "%s/jobs/%s/logs", w->place->dir, id);
     OK(proc_mkdirs(path, 0755, &err_));
     snprintf(path, sizeof path, "%s/jobs/%s/logs/attempt-1.out", w->place->dir, id);

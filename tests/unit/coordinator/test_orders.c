@@ -82,8 +82,8 @@ static void one_that_is_lost_and_comes_back_has_its_share_again(void **state)
     told_close(t);
 }
 
-/* Its joining could not be told to the balancer (memory ran out): it keeps its first minibatch until
- * minibatches are shared out the next time. */
+/* Its joining could not be told to the balancer (memory ran out): it keeps its first minibatch
+ * until minibatches are shared out the next time. */
 static void one_whose_joining_failed_has_its_share_from_the_next_loss_on(void **state)
 {
     struct told *t = told_open(*state, "asgd", "{'global_batch': 96, 'policy': 'equal'}");

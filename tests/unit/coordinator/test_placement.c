@@ -29,10 +29,14 @@ static json_t *nodes_of(const char *text)
 static json_t *some_nodes(void)
 {
     return nodes_of(
-        "[{\"name\": \"b\", \"host\": \"here\", \"device\": \"cpu:1\", \"threads\": 1, \"slowdown\": 1.0, \"state\": \"ready\", \"labels\": {\"gpu\": \"none\"}},"
-        " {\"name\": \"a\", \"host\": \"here\", \"device\": \"cpu:1\", \"threads\": 1, \"slowdown\": 1.0, \"state\": \"ready\", \"labels\": {}},"
-        " {\"name\": \"slow\", \"host\": \"here\", \"device\": \"cpu:1\", \"threads\": 1, \"slowdown\": 4.0, \"state\": \"ready\", \"labels\": {\"old\": \"yes\"}},"
-        " {\"name\": \"far\", \"host\": \"there\", \"device\": \"cuda:0\", \"threads\": 1, \"slowdown\": 1.0, \"state\": \"busy\", \"job\": \"x\", \"labels\": {}}]");
+        "[{\"name\": \"b\", \"host\": \"here\", \"device\": \"cpu:1\", \"threads\": 1, "
+        "\"slowdown\": 1.0, \"state\": \"ready\", \"labels\": {\"gpu\": \"none\"}},"
+        " {\"name\": \"a\", \"host\": \"here\", \"device\": \"cpu:1\", \"threads\": 1, "
+        "\"slowdown\": 1.0, \"state\": \"ready\", \"labels\": {}},"
+        " {\"name\": \"slow\", \"host\": \"here\", \"device\": \"cpu:1\", \"threads\": 1, "
+        "\"slowdown\": 4.0, \"state\": \"ready\", \"labels\": {\"old\": \"yes\"}},"
+        " {\"name\": \"far\", \"host\": \"there\", \"device\": \"cuda:0\", \"threads\": 1, "
+        "\"slowdown\": 1.0, \"state\": \"busy\", \"job\": \"x\", \"labels\": {}}]");
 }
 
 static void names(const struct placement *p, char out[200])
@@ -212,7 +216,8 @@ static void a_precision_is_computed_where_it_is_offered(void **state)
     json_t *nodes = nodes_of(
         "[{\"name\": \"c\", \"host\": \"here\", \"device\": \"cpu:1\", \"state\": \"ready\"},"
         " {\"name\": \"g\", \"host\": \"here\", \"device\": \"cuda:0\", \"state\": \"ready\"},"
-        " {\"name\": \"old\", \"host\": \"here\", \"device\": \"cuda:1\", \"state\": \"ready\", \"precisions\": [\"fp32\", \"tf32\"]}]");
+        " {\"name\": \"old\", \"host\": \"here\", \"device\": \"cuda:1\", \"state\": \"ready\", "
+        "\"precisions\": [\"fp32\", \"tf32\"]}]");
     struct jobspec spec = {.workers = 1, .precision = "bf16"};
     struct placement_ask ask = {.nodes = nodes, .local_host = "here", .spec = &spec, .attempt = 1};
     struct placement p;
@@ -255,9 +260,12 @@ static void a_program_gets_nodes_that_have_what_it_needs(void **state)
     struct jobspec spec = {.workers = 1};
     char text[NEEDS_TEXT];
     json_t *nodes = nodes_of(
-        "[{\"name\": \"old\", \"device\": \"cpu:4\", \"threads\": 4, \"state\": \"ready\", \"packages\": {\"python3\": \"3.7.1\", \"torch\": \"1.13\"}},"
-        " {\"name\": \"bare\", \"device\": \"cpu:2\", \"threads\": 2, \"state\": \"ready\", \"packages\": {}},"
-        " {\"name\": \"new\", \"device\": \"cpu:1\", \"threads\": 1, \"state\": \"ready\", \"packages\": {\"python3\": \"3.11\", \"torch\": \"2.1.0\"}}]");
+        "[{\"name\": \"old\", \"device\": \"cpu:4\", \"threads\": 4, \"state\": \"ready\", "
+        "\"packages\": {\"python3\": \"3.7.1\", \"torch\": \"1.13\"}},"
+        " {\"name\": \"bare\", \"device\": \"cpu:2\", \"threads\": 2, \"state\": \"ready\", "
+        "\"packages\": {}},"
+        " {\"name\": \"new\", \"device\": \"cpu:1\", \"threads\": 1, \"state\": \"ready\", "
+        "\"packages\": {\"python3\": \"3.11\", \"torch\": \"2.1.0\"}}]");
     json_t *manifest = nodes_of("{\"needs\": {\"python3\": \"\", \"torch\": \"2.1\"}}");
     struct placement_ask ask = {.nodes = nodes, .spec = &spec, .attempt = 1, .manifest = manifest};
     expect(&ask, "new");
@@ -291,10 +299,15 @@ static void a_program_gets_nodes_that_have_its_interpreter(void **state)
     struct jobspec spec = {.workers = 1};
     char text[NEEDS_TEXT];
     json_t *nodes = nodes_of(
-        "[{\"name\": \"a\", \"device\": \"cpu:4\", \"threads\": 4, \"state\": \"ready\", \"packages\": {\"python3\": \"3.12\", \"torch\": \"2.5\"},"
-        "  \"interpreters\": [{\"path\": \"/srv/venv/bin/python\", \"packages\": {\"python3\": \"3.12\", \"torch\": \"2.5\"}, \"broken\": {\"jax\": \"ImportError('x')\"}},"
-        "                     {\"path\": \"/srv/old/bin/python\", \"packages\": {\"python3\": \"3.9\"}}]},"
-        " {\"name\": \"b\", \"device\": \"cpu:2\", \"threads\": 2, \"state\": \"ready\", \"asking\": true}]");
+        "[{\"name\": \"a\", \"device\": \"cpu:4\", \"threads\": 4, \"state\": \"ready\", "
+        "\"packages\": {\"python3\": \"3.12\", \"torch\": \"2.5\"},"
+        "  \"interpreters\": [{\"path\": \"/srv/venv/bin/python\", "
+        "\"packages\": {\"python3\": \"3.12\", \"torch\": \"2.5\"}, "
+        "\"broken\": {\"jax\": \"ImportError('x')\"}},"
+        "                     {\"path\": \"/srv/old/bin/python\", "
+        "\"packages\": {\"python3\": \"3.9\"}}]},"
+        " {\"name\": \"b\", \"device\": \"cpu:2\", \"threads\": 2, \"state\": \"ready\", "
+        "\"asking\": true}]");
     json_t *a = json_array_get(nodes, 0), *b = json_array_get(nodes, 1);
     json_t *manifest =
         nodes_of("{\"interpreter\": \"/srv/venv/bin/python\", \"needs\": {\"torch\": \"2\"}}");

@@ -1,5 +1,5 @@
-/* Which queued jobs start, on which nodes, and in which order (coordinator/turn/queue/queue.c, placement.c
- * through sched_tick). */
+/* Which queued jobs start, on which nodes, and in which order (coordinator/turn/queue/queue.c,
+ * placement.c through sched_tick). */
 #include "tests/unit/coordinator/world.h"
 
 static void a_job_gets_the_fastest_free_nodes_and_holds_them_until_it_ends(void **state)
@@ -195,7 +195,8 @@ static void virtual_jobs_need_no_node_and_run_as_many_at_a_time_as_allowed(void 
     struct world *w = *state;
     char a[STORE_ID], b[STORE_ID];
     const char *changes =
-        "{'cluster': {'seed': 1, 'nodes': [{'name': 'v', 'fixed_seconds': 0.001, 'seconds_per_sample': 0.001}]}}";
+        "{'cluster': {'seed': 1, 'nodes': [{'name': 'v', 'fixed_seconds': 0.001, "
+        "'seconds_per_sample': 0.001}]}}";
     submit(w, changes, a);
     submit(w, changes, b);
     pass(w, 1);

@@ -220,10 +220,10 @@ static void a_virtual_attempt_is_adopted_too(void **state)
 {
     struct world *w = *state;
     char id[STORE_ID];
-    submit(
-        w,
-        "{'cluster': {'seed': 1, 'nodes': [{'name': 'v', 'fixed_seconds': 0.001, 'seconds_per_sample': 0.001}]}}",
-        id);
+    submit(w,
+           "{'cluster': {'seed': 1, 'nodes': [{'name': 'v', 'fixed_seconds': 0.001, "
+           "'seconds_per_sample': 0.001}]}}",
+           id);
     pass(w, 1);
     world_new_coordinator(w);
     pass(w, 1);

@@ -1,5 +1,5 @@
-/* What finished jobs keep on disk (coordinator/files/retention.c): who goes first, what stays, and what
- * is never touched. */
+/* What finished jobs keep on disk (coordinator/files/retention.c): who goes first, what stays, and
+ * what is never touched. */
 #include "tests/unit/coordinator/world.h"
 
 #include <fcntl.h>

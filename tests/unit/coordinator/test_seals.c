@@ -1,7 +1,7 @@
 /* Who is believed. Whoever may write to the store can put a fact, a heartbeat or rows into the
- * streams of any job; what is not sealed with the key of the rank that it names, what this rank does
- * not tell, and what came before count for nothing (docs/decisions/0015). The forger here knows
- * everything but the keys. */
+ * streams of any job; what is not sealed with the key of the rank that it names, what this rank
+ * does not tell, and what came before count for nothing (docs/decisions/0015). The forger here
+ * knows everything but the keys. */
 #include "tests/unit/coordinator/world.h"
 
 #include "coordinator/monitor/seals.h"

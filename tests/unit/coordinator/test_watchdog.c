@@ -1,5 +1,5 @@
-/* The watchdog's judgement of ranks with steps of different lengths; what it makes of whole attempts
- * is in test_monitor.c. Pure: ages are written, not waited for. */
+/* The watchdog's judgement of ranks with steps of different lengths; what it makes of whole
+ * attempts is in test_monitor.c. Pure: ages are written, not waited for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Where tests of coordinator/ begin and how they go on: a world with equal nodes, and a job of which
- * some of its way is done.
+/* Where tests of coordinator/ begin and how they go on: a world with equal nodes, and a job of
+ * which some of its way is done.
  */
 #ifndef TESTS_COORDINATOR_WORLD_H
 #define TESTS_COORDINATOR_WORLD_H

@@ -387,11 +387,13 @@ static inline int hear(int fd, const char *text, char *out, size_t bytes, double
     }
 }
 
-#define GLYPHS                                                                                          \
-    "\"model\": {\"input\": [28, 28, 1], \"layers\": [{\"type\": \"dense\", \"units\": 10}]}, "         \
-    "\"data\": {\"format\": \"glyphs\", \"samples\": 100, \"test_samples\": 20}, "                      \
-    "\"optimizer\": {\"type\": \"sgd\", \"learning_rate\": 0.05}, \"strategy\": {\"type\": \"sync\"}, " \
-    "\"batching\": {\"global_batch\": 16, \"policy\": \"equal\"}, \"workers\": 2, \"epochs\": 1, \"seed\": 1"
+#define GLYPHS                                                                                  \
+    "\"model\": {\"input\": [28, 28, 1], \"layers\": [{\"type\": \"dense\", \"units\": 10}]}, " \
+    "\"data\": {\"format\": \"glyphs\", \"samples\": 100, \"test_samples\": 20}, "              \
+    "\"optimizer\": {\"type\": \"sgd\", \"learning_rate\": 0.05}, "                             \
+    "\"strategy\": {\"type\": \"sync\"}, "                                                      \
+    "\"batching\": {\"global_batch\": 16, \"policy\": \"equal\"}, \"workers\": 2, "             \
+    "\"epochs\": 1, \"seed\": 1"
 #define SPEC(name) "{\"name\": \"" name "\", " GLYPHS "}"
 
 /* Submits a job and gives its id. */
@@ -408,8 +410,8 @@ static inline void move(struct site *s, const char *id, enum job_state from, enu
     OK(store_job_transition(s->store, id, from, to, NULL, &err_));
 }
 
-/* The status of an answer to a request with this header; an error must be a problem document. `body`
- * may be NULL. */
+/* The status of an answer to a request with this header; an error must be a problem document.
+ * `body` may be NULL. */
 static inline long status_with(struct site *s, const char *method, const char *path,
                                const char *header, const char *body)
 {

@@ -210,10 +210,10 @@ static void a_slow_submission_does_not_hold_up_streams(void **state)
     static const char spec[] = SPEC("slow");
     sem_init(&gate, 0, 0);
     s->plan_gate = &gate;
-    snprintf(
-        request, sizeof request,
-        "POST /api/v1/jobs HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAuthorization: Bearer %s\r\nContent-Length: %zu\r\n\r\n%s",
-        s->port, s->token, sizeof spec - 1, spec);
+    snprintf(request, sizeof request,
+             "POST /api/v1/jobs HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAuthorization: Bearer "
+             "%s\r\nContent-Length: %zu\r\n\r\n%s",
+             s->port, s->token, sizeof spec - 1, spec);
     for (int i = 0; i < SLOW; i++) {
         posts[i] = dial(s);
         assert_true(say(posts[i], request));

@@ -386,8 +386,8 @@ static void the_chart_library_comes_from_the_distribution(void **state)
     answer_release(&c);
 }
 
-/* The ETag of the page's file for a browser that says this of gzip, or of none (NULL); its bytes are
- * right either way. */
+/* The ETag of the page's file for a browser that says this of gzip, or of none (NULL); its bytes
+ * are right either way. */
 static void ask_page(struct site *s, const char *coding, const char *text, char etag[256])
 {
     char value[256];

@@ -1,4 +1,5 @@
-/* The form of requests: what frames a body, targets and Host, lengths, media types, ids. Most of it no decent client would send, so it goes over plain sockets.
+/* The form of requests: what frames a body, targets and Host, lengths, media types, ids. Most of it
+ * no decent client would send, so it goes over plain sockets.
  */
 #include <zlib.h>
 

@@ -83,10 +83,11 @@ static void a_text_with_nul_is_422_since_the_json_is_good(void **state)
 static void every_mistake_of_a_spec_is_told_at_once(void **state)
 {
     struct site *s = *state;
-    struct answer a = post(
-        s, "/api/v1/jobs",
-        "{\"name\": \"x\", \"modle\": \"mlp\", \"data\": {\"format\": \"glyphs\"}, \"strategy\": {\"type\": \"synk\"}, "
-        "\"workers\": 0, \"epochs\": -1}");
+    struct answer a =
+        post(s, "/api/v1/jobs",
+             "{\"name\": \"x\", \"modle\": \"mlp\", \"data\": {\"format\": \"glyphs\"}, "
+             "\"strategy\": {\"type\": \"synk\"}, "
+             "\"workers\": 0, \"epochs\": -1}");
     expect_problem(&a, 422, "/strategy/type");
     expect_problem(&a, 422, "/workers");
     expect_problem(&a, 422, "/epochs");

@@ -1,5 +1,6 @@
-/* What the server keeps to answer again: digests of files by path, size and time (http/content/digests.c)
- * and answers that many ask for (http/answer/recent.c); and answers that depend on what is not known yet.
+/* What the server keeps to answer again: digests of files by path, size and time
+ * (http/content/digests.c) and answers that many ask for (http/answer/recent.c); and answers that
+ * depend on what is not known yet.
  */
 #include "tests/unit/http/fixture.h"
 
@@ -80,7 +81,7 @@ static void digests_of_many_files_are_right(void **state)
     digests_free(d);
 }
 
-/* ---- answers that many ask for ---------------------------------------------------------------- */
+/* ---- answers that many ask for --------------------------------------------------------------- */
 
 static int waiting, woken;
 
@@ -263,7 +264,8 @@ static void names_of_a_token_file_are_such_as_can_be_told_apart(void **state)
         {"# people\n0123456789abcdef viewer \xe2\x80\xae"
          "a\n",
          "the name in line 2 contains a control character at byte 0"},
-        {"0123456789abcdef viewer 0123456789012345678901234567890123456789012345678901234567890123\n",
+        {"0123456789abcdef viewer "
+         "0123456789012345678901234567890123456789012345678901234567890123\n",
          "the name in line 1 has more than 63 bytes"},
         {"\xef\xbb\xbf"
          "0123456789abcdef viewer a\n",

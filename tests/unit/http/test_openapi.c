@@ -274,7 +274,8 @@ static void put_webhook(struct site *s, const char *id)
         "\"secret\": \"whsec_AAAA\"}");
     json_t *tried = json_of(
         "{\"id\": \"msg_1\", \"type\": \"job.failed\", \"job\": \"0123456789abcdef\", \"time\": "
-        "\"2026-01-02T03:04:05.678Z\", \"try\": 1, \"status\": 500, \"message\": \"it answered 500\", "
+        "\"2026-01-02T03:04:05.678Z\", \"try\": 1, \"status\": 500, "
+        "\"message\": \"it answered 500\", "
         "\"outcome\": \"given_up\", \"next\": null}");
     json_object_set_new(hook, "id", json_string(id));
     OK(store_webhook_put(s->store, id, hook, &err_));
@@ -307,7 +308,8 @@ static void answers_fit_their_schemas(void **state)
     submit(s, SPEC("described"), id);
     put_sweep(s, sweep);
     json_t *node = json_of(
-        "{\"name\": \"fast\", \"host\": \"h\", \"device\": \"cpu:1\", \"memory_bytes\": 1, \"threads\": 1, \"slowdown\": 1.0, \"labels\": {}}");
+        "{\"name\": \"fast\", \"host\": \"h\", \"device\": \"cpu:1\", \"memory_bytes\": 1, "
+        "\"threads\": 1, \"slowdown\": 1.0, \"labels\": {}}");
     OK(store_node_put(s->store, node, &err_));
     json_decref(node);
     put_webhook(s, id);

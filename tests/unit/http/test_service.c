@@ -114,7 +114,8 @@ static void metrics_are_prometheus_text_with_names_escaped(void **state)
     move(s, id, JOB_QUEUED, JOB_LAUNCHING);
     move(s, id, JOB_LAUNCHING, JOB_RUNNING);
     json_t *live = json_of(
-        "{\"progress\": {\"step\": 12}, \"workers\": [{\"rank\": 0, \"node\": \"fast\", \"batch\": 93}]}");
+        "{\"progress\": {\"step\": 12}, \"workers\": [{\"rank\": 0, \"node\": \"fast\", "
+        "\"batch\": 93}]}");
     OK(store_doc_set(s->store, id, "live", live, &err_));
     json_decref(live);
     struct answer a = get(s, "/metrics");

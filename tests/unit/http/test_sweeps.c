@@ -49,7 +49,8 @@ static void every_program_is_asked_about(void **state)
 {
     static const char programs[] =
         "{\"spec\": {\"strategy\": {\"type\": \"sync\"}, \"batching\": {\"global_batch\": 8, "
-        "\"policy\": \"equal\"}, \"program\": {\"name\": \"p\"}}, \"method\": {\"type\": \"grid\"}, "
+        "\"policy\": \"equal\"}, \"program\": {\"name\": \"p\"}}, "
+        "\"method\": {\"type\": \"grid\"}, "
         "\"parameters\": [{\"pointer\": \"/program/args\", \"values\": [[\"1\"], [\"2\"], [\"3\"], "
         "[\"4\"], [\"5\"], [\"6\"]]}]}";
     struct site *s = *state;

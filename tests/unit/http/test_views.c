@@ -231,11 +231,13 @@ static void what_the_monitor_wrote_is_given_as_it_is(void **state)
     struct site *s = *state;
     char id[STORE_ID];
     json_t *staleness = json_of(
-        "{\"nodes\": [{\"node\": \"slow\", \"mean\": 3.1, \"p50\": 3, \"p95\": 4, \"p99\": 4, \"max\": 5, \"histogram\": [0, 12, 530]}]}");
+        "{\"nodes\": [{\"node\": \"slow\", \"mean\": 3.1, \"p50\": 3, \"p95\": 4, \"p99\": 4, "
+        "\"max\": 5, \"histogram\": [0, 12, 530]}]}");
     json_t *evaluations =
         json_of("{\"evaluations\": [{\"step\": 10, \"loss\": 0.5, \"accuracy\": 0.8}]}");
     json_t *assignment = json_of(
-        "{\"version\": 2, \"step\": 40, \"time\": \"2026-01-02T03:04:05.678Z\", \"reason\": \"r\", \"batches\": {\"fast-1\": 93}, "
+        "{\"version\": 2, \"step\": 40, \"time\": \"2026-01-02T03:04:05.678Z\", \"reason\": \"r\", "
+        "\"batches\": {\"fast-1\": 93}, "
         "\"predicted_step_seconds\": 0.05, \"measured_step_seconds\": 0.12}");
     json_t *live = json_of(
         "{\"workers\": [{\"rank\": 0, \"node\": \"fast-1\", \"batch\": 93}], \"servers\": []}");

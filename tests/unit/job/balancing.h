@@ -1,5 +1,5 @@
-/* What the tests of the balancer share: workers whose steps are drawn, and how far their minibatches
- * are from the best ones. */
+/* What the tests of the balancer share: workers whose steps are drawn, and how far their
+ * minibatches are from the best ones. */
 #ifndef TESTS_JOB_BALANCING_H
 #define TESTS_JOB_BALANCING_H
 

@@ -1,5 +1,5 @@
-/* Documents that programs print at their end: the simulator's summary, answers of --check, scores of
- * a model (job/documents). */
+/* Documents that programs print at their end: the simulator's summary, answers of --check, scores
+ * of a model (job/documents). */
 #include "tests/unit/job/documents.h"
 
 #include <math.h>
@@ -92,15 +92,18 @@ static void what_is_wrong_with_a_summary_is_said(void **state)
     static const struct wrong wrongs[] = {
         {"metrics", NULL, "the simulator's summary is not valid: /metrics: is missing"},
         {"metrics/samples_per_second", "-1",
-         "the simulator's summary is not valid: /metrics/samples_per_second: must be a number, 0 to 1e+15"},
+         "the simulator's summary is not valid: /metrics/samples_per_second: must be a number, 0 "
+         "to 1e+15"},
         {"assignments", "1",
-         "the simulator's summary is not valid: /assignments: must be an array of 0 to 1048576 elements"},
+         "the simulator's summary is not valid: /assignments: must be an array of 0 to 1048576 "
+         "elements"},
         {"workers/0/staleness", NULL,
          "the simulator's summary is not valid: /workers/0/staleness: is missing"},
         {"rank_memory_bytes", NULL,
          "the simulator's summary is not valid: /rank_memory_bytes: is missing"},
         {"attempt_of/format", "2",
-         "the simulator's summary is not valid: /format: is 2, and this version of the program reads 1"},
+         "the simulator's summary is not valid: /format: is 2, and this version of the program "
+         "reads 1"},
     };
     (void)state;
     EACH_SAYS(some_summary(&from_coordinator), wrongs, read_summary);
@@ -123,9 +126,11 @@ static void an_answer_of_a_check_is_read_as_it_was_printed(void **state)
         {"errors/0/pointer", NULL,
          "the answer of --check is not valid: /errors/0: must have a pointer and a message"},
         {"samples", "'many'",
-         "the answer of --check is not valid: /samples: must be a whole number, 0 to 9223372036854775807"},
+         "the answer of --check is not valid: /samples: must be a whole number, 0 to "
+         "9223372036854775807"},
         {"memory_bytes", "5",
-         "the answer of --check is not valid: /memory_bytes: must be an array of 0 to 1024 elements"},
+         "the answer of --check is not valid: /memory_bytes: "
+         "must be an array of 0 to 1024 elements"},
     };
     struct checked c = {.samples = 60000, .test_samples = 10000, .workers = 2}, got;
     struct err e = {0};

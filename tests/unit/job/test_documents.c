@@ -49,9 +49,11 @@ static void what_is_wrong_with_an_envelope_is_said(void **state)
 {
     static const struct wrong wrongs[] = {
         {"format", NULL,
-         "the control document is not valid: /format: is missing: another version of this program wrote it"},
+         "the control document is not valid: /format: is missing: another version of this program "
+         "wrote it"},
         {"format", "2",
-         "the control document is not valid: /format: is 2, and this version of the program reads 1"},
+         "the control document is not valid: /format: is 2, and "
+         "this version of the program reads 1"},
         {"job", NULL, "the control document is not valid: /job: is missing"},
         {"job", "''", "the control document is not valid: /job: must be a text of 1 to 16 bytes"},
         {"job", "'0123456789abcdef0'",
@@ -349,7 +351,8 @@ static void a_bookmark_is_read_as_it_was_written(void **state)
         {"gate_open", "1",
          "the monitor's bookmark is not valid: /gate_open: must be true or false"},
         {"log_offset", "-1",
-         "the monitor's bookmark is not valid: /log_offset: must be a whole number, 0 to 9223372036854775807"},
+         "the monitor's bookmark is not valid: /log_offset: must be a whole number, 0 to "
+         "9223372036854775807"},
         {"outcome", "[]", "the monitor's bookmark is not valid: /outcome: must be an object"},
         {"outcome/outcome", "'lost'",
          "the monitor's bookmark is not valid: /outcome/outcome: 'lost' is unknown"},
@@ -357,7 +360,8 @@ static void a_bookmark_is_read_as_it_was_written(void **state)
          "the monitor's bookmark is not valid: /left: must be an array of 0 to 4096 elements"},
         {"left/0/step", NULL, "the monitor's bookmark is not valid: /left/0/step: is missing"},
         {"program/tensors", "0",
-         "the monitor's bookmark is not valid: /program/tensors: must be a whole number, 1 to 2147483647"},
+         "the monitor's bookmark is not valid: /program/tensors: must be a whole number, 1 to "
+         "2147483647"},
     };
     struct bookmark b, got;
     struct err e = {0};
@@ -424,7 +428,8 @@ static void what_is_kept_of_a_node_is_read_as_it_was_written(void **state)
 {
     static const struct wrong wrongs[] = {
         {"format", "9",
-         "the profile of a node is not valid: /format: is 9, and this version of the program reads 1"},
+         "the profile of a node is not valid: /format: is 9, and this version of the program "
+         "reads 1"},
         {"device", NULL, "the profile of a node is not valid: /device: is missing"},
         {"slowdown", "'2'",
          "the profile of a node is not valid: /slowdown: must be a number, 0 to 1e+06"},

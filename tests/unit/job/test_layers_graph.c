@@ -13,11 +13,11 @@
 static int build(struct network *net, const char *layers, struct jsonx_problems *problems)
 {
     char text[1024];
-    snprintf(
-        text, sizeof text,
-        "{\"input\": [8, 6, 3], \"layers\": [{\"type\": \"conv2d\", \"name\": \"c\", \"filters\": 5, \"kernel\": 1},"
-        "%s, {\"type\": \"dense\", \"units\": 2}]}",
-        layers);
+    snprintf(text, sizeof text,
+             "{\"input\": [8, 6, 3], \"layers\": [{\"type\": \"conv2d\", \"name\": \"c\", "
+             "\"filters\": 5, \"kernel\": 1},"
+             "%s, {\"type\": \"dense\", \"units\": 2}]}",
+             layers);
     json_t *j = json_loads(text, 0, NULL);
     assert_non_null(j);
     *problems = (struct jsonx_problems){0};
@@ -71,10 +71,12 @@ static void inputs_that_do_not_fit_are_named_with_their_shapes(void **state)
                    "[8, 6, 5] and [8, 6, 3]");
     assert_refused("{\"type\": \"add\"}", "/model/layers/1/inputs", "takes 2 to 8 inputs, not 1");
     assert_refused(
-        "{\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"concat\", \"inputs\": [\"c\", \"max_pool1\"]}",
+        "{\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"concat\", \"inputs\": [\"c\", "
+        "\"max_pool1\"]}",
         "/model/layers/2/inputs/1", "max_pool1");
     assert_refused(
-        "{\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"concat\", \"inputs\": [\"c\", \"pool1\"]}",
+        "{\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"concat\", \"inputs\": [\"c\", "
+        "\"pool1\"]}",
         "/model/layers/2", "[4, 3, 5]");
     assert_refused("{\"type\": \"flatten\"}, {\"type\": \"lrn\"}", "/model/layers/2",
                    "height, width and channels");

@@ -144,11 +144,12 @@ static void shapes_follow_from_layer_to_layer(void **state)
 static void windows_strides_and_paddings_may_differ_by_axis(void **state)
 {
     struct network net;
-    make(
-        &net,
-        "{\"input\": [20, 31, 2], \"layers\": [{\"type\": \"conv2d\", \"filters\": 6, \"kernel\": [3, 5],"
-        "\"stride\": [2, 3], \"padding\": [1, 0], \"bias\": false}, {\"type\": \"max_pool\", \"size\": [2, 4]},"
-        "{\"type\": \"dense\", \"units\": 3}]}");
+    make(&net,
+         "{\"input\": [20, 31, 2], \"layers\": [{\"type\": \"conv2d\", \"filters\": 6, "
+         "\"kernel\": [3, 5],"
+         "\"stride\": [2, 3], \"padding\": [1, 0], \"bias\": false}, "
+         "{\"type\": \"max_pool\", \"size\": [2, 4]},"
+         "{\"type\": \"dense\", \"units\": 3}]}");
     is_shape(layer_of(&net, "conv1"), 10, 9, 6); /* (20+2-3)/2+1, (31-5)/3+1 */
     is_shape(layer_of(&net, "pool1"), 5, 2, 6);  /* stride: the size */
     const struct tensor *t = tensor_of(&net, "conv1.weight");
@@ -164,7 +165,8 @@ static void a_dense_layer_remembers_the_image_its_vector_came_from(void **state)
 {
     static const char *const ways[] = {
         "{\"input\": [4, 5, 6], \"layers\": [{\"type\": \"dense\", \"units\": 3}]}",
-        "{\"input\": [4, 5, 6], \"layers\": [{\"type\": \"flatten\"}, {\"type\": \"dense\", \"units\": 3}]}",
+        "{\"input\": [4, 5, 6], \"layers\": [{\"type\": \"flatten\"}, "
+        "{\"type\": \"dense\", \"units\": 3}]}",
         ("{\"input\": [4, 5, 6], \"layers\": [{\"type\": \"flatten\"}, {\"type\": \"relu\"},"
          "{\"type\": \"dropout\"}, {\"type\": \"flatten\"}, {\"type\": \"dense\", \"units\": 3}]}"),
     };
@@ -234,14 +236,14 @@ static void layers_are_named_by_type_and_number_unless_they_are_given_one(void *
 static void layers_may_name_their_inputs(void **state)
 {
     struct network net;
-    make(
-        &net,
-        "{\"input\": [6, 6, 4], \"layers\": ["
-        "{\"type\": \"conv2d\", \"name\": \"a\", \"filters\": 4, \"kernel\": 3, \"padding\": 1},"
-        "{\"type\": \"conv2d\", \"name\": \"b\", \"filters\": 4, \"kernel\": 1, \"inputs\": [\"input\"]},"
-        "{\"type\": \"add\", \"inputs\": [\"a\", \"b\", \"input\"]},"
-        "{\"type\": \"concat\", \"inputs\": [\"add1\", \"b\"]},"
-        "{\"type\": \"global_average_pool\"}, {\"type\": \"dense\", \"units\": 2}]}");
+    make(&net,
+         "{\"input\": [6, 6, 4], \"layers\": ["
+         "{\"type\": \"conv2d\", \"name\": \"a\", \"filters\": 4, \"kernel\": 3, \"padding\": 1},"
+         "{\"type\": \"conv2d\", \"name\": \"b\", \"filters\": 4, \"kernel\": 1, "
+         "\"inputs\": [\"input\"]},"
+         "{\"type\": \"add\", \"inputs\": [\"a\", \"b\", \"input\"]},"
+         "{\"type\": \"concat\", \"inputs\": [\"add1\", \"b\"]},"
+         "{\"type\": \"global_average_pool\"}, {\"type\": \"dense\", \"units\": 2}]}");
     const struct layer *add = layer_of(&net, "add1"), *cat = layer_of(&net, "concat1");
     assert_int_equal(add->n_inputs, 3);
     assert_int_equal(add->inputs[0], 0);
@@ -275,10 +277,12 @@ static const struct {
     {NET("{\"type\": \"max_pool\", \"size\": 2, \"padding\": 2}," END),
      "/model/layers/0",
      {"pool1", "padding 2", "half"}},
-    {NET("{\"type\": \"conv2d\", \"filters\": 2, \"kernel\": 1}, {\"type\": \"add\", \"inputs\": [\"conv1\", \"input\"]}," END),
+    {NET("{\"type\": \"conv2d\", \"filters\": 2, \"kernel\": 1}, "
+         "{\"type\": \"add\", \"inputs\": [\"conv1\", \"input\"]}," END),
      "/model/layers/1",
      {"add1", "[6, 6, 2]", "[6, 6, 3]"}},
-    {NET("{\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"concat\", \"inputs\": [\"pool1\", \"input\"]}," END),
+    {NET("{\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"concat\", \"inputs\": [\"pool1\", "
+         "\"input\"]}," END),
      "/model/layers/1",
      {"concat1", "[3, 3, 3]", "[6, 6, 3]"}},
     {NET("{\"type\": \"relu\"}, {\"type\": \"add\"}," END),
@@ -287,7 +291,8 @@ static const struct {
     {NET("{\"type\": \"relu\", \"inputs\": [\"dense1\"]}," END),
      "/model/layers/0/inputs/0",
      {"relu1", "\"dense1\"", "before"}}, /* an input stands before its use */
-    {NET("{\"type\": \"relu\", \"name\": \"first\"}, {\"type\": \"relu\", \"inputs\": [\"frist\"]}," END),
+    {NET("{\"type\": \"relu\", \"name\": \"first\"}, "
+         "{\"type\": \"relu\", \"inputs\": [\"frist\"]}," END),
      "/model/layers/1/inputs/0",
      {"did you mean 'first'"}},
     {NET("{\"type\": \"relu\"}, {\"type\": \"relu\", \"inputs\": [\"input\"]}," END),
@@ -302,7 +307,8 @@ static const struct {
     {NET("{\"type\": \"dense\", \"units\": 2, \"unit\": 3}"),
      "/model/layers/0/unit",
      {"did you mean 'units'"}},
-    {NET("{\"type\": \"dense\", \"name\": \"x\", \"units\": 2}, {\"type\": \"dense\", \"name\": \"x\", \"units\": 2}"),
+    {NET("{\"type\": \"dense\", \"name\": \"x\", \"units\": 2}, "
+         "{\"type\": \"dense\", \"name\": \"x\", \"units\": 2}"),
      "/model/layers/1/name",
      {"'x'"}},
     {NET("{\"type\": \"relu\", \"name\": \"input\"}," END), "/model/layers/0/name", {"'input'"}},
@@ -357,10 +363,10 @@ static void one_mistake_does_not_hide_or_cause_others(void **state)
     struct network net;
     struct jsonx_problems problems = {0};
     /* the first layer is impossible: what follows it is checked, except shapes */
-    build(
-        &net,
-        NET("{\"type\": \"conv2d\", \"filters\": 2, \"kernel\": 9}, {\"type\": \"relu\"}, {\"type\": \"dropout\", \"rate\": 2}," END),
-        &problems);
+    build(&net,
+          NET("{\"type\": \"conv2d\", \"filters\": 2, \"kernel\": 9}, {\"type\": \"relu\"}, "
+              "{\"type\": \"dropout\", \"rate\": 2}," END),
+          &problems);
     assert_int_equal(problems.count, 2);
     assert_string_equal(problems.items[0].pointer, "/model/layers/0");
     assert_string_equal(problems.items[1].pointer, "/model/layers/2/rate");

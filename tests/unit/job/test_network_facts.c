@@ -56,11 +56,12 @@ static void weights_before_a_relu_are_he_normal_and_others_glorot(void **state)
 static void a_relu_is_seen_through_norms_and_pools_but_not_through_weights(void **state)
 {
     struct network net;
-    make(
-        &net,
-        NET("{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3}, {\"type\": \"batch_norm\"}, {\"type\": \"max_pool\", \"size\": 2},"
-            "{\"type\": \"relu\"}, {\"type\": \"dense\", \"units\": 5}, {\"type\": \"tanh\"}, {\"type\": \"dense\", \"units\": 5},"
-            "{\"type\": \"dense\", \"units\": 5}, {\"type\": \"relu\"}," END));
+    make(&net,
+         NET("{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3}, {\"type\": \"batch_norm\"}, "
+             "{\"type\": \"max_pool\", \"size\": 2},"
+             "{\"type\": \"relu\"}, {\"type\": \"dense\", \"units\": 5}, {\"type\": \"tanh\"}, "
+             "{\"type\": \"dense\", \"units\": 5},"
+             "{\"type\": \"dense\", \"units\": 5}, {\"type\": \"relu\"}," END));
     assert_true(tensor_of(&net, "conv1.weight")->he);
     assert_true(tensor_of(&net, "dense3.weight")->he);
     assert_false(tensor_of(&net, "dense2.weight")->he);
@@ -93,14 +94,15 @@ static void norms_begin_as_the_identity(void **state)
 static void initial_values_depend_on_seed_and_tensor_name_alone(void **state)
 {
     struct network small, large;
-    make(
-        &small,
-        "{\"input\": [6], \"layers\": [{\"type\": \"dense\", \"name\": \"a\", \"units\": 8}, {\"type\": \"relu\"},"
-        "{\"type\": \"dense\", \"name\": \"z\", \"units\": 3}]}");
-    make(
-        &large,
-        "{\"input\": [6], \"layers\": [{\"type\": \"dense\", \"name\": \"new\", \"units\": 6}, {\"type\": \"dense\", \"name\": \"a\","
-        "\"units\": 8}, {\"type\": \"relu\"}, {\"type\": \"dense\", \"name\": \"wide\", \"units\": 8}, {\"type\": \"dense\", \"name\": \"z\", \"units\": 3}]}");
+    make(&small,
+         "{\"input\": [6], \"layers\": [{\"type\": \"dense\", \"name\": \"a\", \"units\": 8}, "
+         "{\"type\": \"relu\"},"
+         "{\"type\": \"dense\", \"name\": \"z\", \"units\": 3}]}");
+    make(&large,
+         "{\"input\": [6], \"layers\": [{\"type\": \"dense\", \"name\": \"new\", \"units\": 6}, "
+         "{\"type\": \"dense\", \"name\": \"a\","
+         "\"units\": 8}, {\"type\": \"relu\"}, {\"type\": \"dense\", \"name\": \"wide\", "
+         "\"units\": 8}, {\"type\": \"dense\", \"name\": \"z\", \"units\": 3}]}");
     float *p = init(&small, 9, NULL), *q = init(&large, 9, NULL), *again = init(&small, 9, NULL),
           *other = init(&small, 10, NULL);
     assert_memory_equal(p, again, small.n_params * sizeof *p);
@@ -192,7 +194,8 @@ static void the_hash_tells_networks_of_different_step_times_apart(void **state)
     static const char *const all[] = {
         NET("{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3}," END),
         NET("{\"type\": \"conv2d\", \"filters\": 5, \"kernel\": 3}," END),
-        NET("{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3, \"padding\": 1, \"stride\": 2}," END),
+        NET("{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3, \"padding\": 1, "
+            "\"stride\": 2}," END),
         NET("{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3, \"bias\": false}," END),
         NET("{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": [1, 3], \"padding\": [0, 1]}," END),
         NET("{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": [3, 1], \"padding\": [1, 0]}," END),
@@ -205,8 +208,10 @@ static void the_hash_tells_networks_of_different_step_times_apart(void **state)
         NET(END),
         "{\"input\": [6, 6, 3], \"layers\": [" END "], \"loss\": \"mse\"}",
         "{\"input\": [108], \"layers\": [" END "]}",
-        NET("{\"type\": \"relu\"}, {\"type\": \"relu\"}, {\"type\": \"add\", \"inputs\": [\"relu1\", \"relu2\"]}," END),
-        NET("{\"type\": \"relu\"}, {\"type\": \"relu\"}, {\"type\": \"add\", \"inputs\": [\"relu2\", \"input\"]}," END),
+        NET("{\"type\": \"relu\"}, {\"type\": \"relu\"}, {\"type\": \"add\", "
+            "\"inputs\": [\"relu1\", \"relu2\"]}," END),
+        NET("{\"type\": \"relu\"}, {\"type\": \"relu\"}, {\"type\": \"add\", "
+            "\"inputs\": [\"relu2\", \"input\"]}," END),
     };
     enum { N = sizeof all / sizeof *all };
     char h[N][17];
@@ -244,9 +249,9 @@ static void the_hash_does_not_depend_on_names(void **state)
 {
     char a[17], b[17];
     hash_of(NET("{\"type\": \"relu\"}," END), a);
-    hash_of(
-        NET("{\"type\": \"relu\", \"name\": \"x\"}, {\"type\": \"dense\", \"units\": 2, \"name\": \"y\", \"inputs\": [\"x\"]}"),
-        b);
+    hash_of(NET("{\"type\": \"relu\", \"name\": \"x\"}, {\"type\": \"dense\", \"units\": 2, "
+                "\"name\": \"y\", \"inputs\": [\"x\"]}"),
+            b);
     assert_string_equal(a, b);
 }
 

@@ -1,4 +1,5 @@
-/* What the worker's program finds out about devices becomes part of nodes' documents (job/node/node.h). */
+/* What the worker's program finds out about devices becomes part of nodes' documents
+ * (job/node/node.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

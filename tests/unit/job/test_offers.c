@@ -21,9 +21,11 @@ static void an_offer_is_read_as_it_was_written(void **state)
     static const struct wrong wrongs[] = {
         {"key", NULL, "the keeper's offer of its data set is not valid: /key: is missing"},
         {"files/1/name", "''",
-         "the keeper's offer of its data set is not valid: /files/1/name: must be a text of 1 to 599 bytes"},
+         "the keeper's offer of its data set is not valid: /files/1/name: must be a text of 1 to "
+         "599 bytes"},
         {"files/0/bytes", "-1",
-         "the keeper's offer of its data set is not valid: /files/0/bytes: must be a whole number, 0 to 9223372036854775807"},
+         "the keeper's offer of its data set is not valid: /files/0/bytes: must be a whole number, "
+         "0 to 9223372036854775807"},
     };
     struct offer o = {.digest = "abcd", .key = "ef01"}, got;
     struct err e = {0};

@@ -81,7 +81,8 @@ static void what_is_wrong_with_a_heartbeat_is_said(void **state)
         {"staleness", "[]", "the heartbeat is not valid: /staleness: must be an object"},
         {"staleness/count", "99", "the heartbeat is not valid: /staleness: is malformed"},
         {"receiving/bytes", "-1",
-         "the heartbeat is not valid: /receiving/bytes: must be a whole number, 0 to 9223372036854775807"},
+         "the heartbeat is not valid: /receiving/bytes: must be a whole number, 0 to "
+         "9223372036854775807"},
         {"busy_fraction", "-1",
          "the heartbeat is not valid: /busy_fraction: must be a number, 0 to 1e+09"},
         {"quota/batch", "0",
@@ -256,7 +257,8 @@ static void what_is_wrong_with_a_fact_is_said(void **state)
         {"program/global_batch", "0",
          "the fact is not valid: /program/global_batch: must be a whole number, 1 to 16777216"},
         {"program/samples", "'many'",
-         "the fact is not valid: /program/samples: must be a whole number, 1 to 9223372036854775807"},
+         "the fact is not valid: /program/samples: must be a "
+         "whole number, 1 to 9223372036854775807"},
     };
     static const struct wrong profile[] = {
         {"k", "'x'", "the fact is not valid: /k: must be a number, -1e+12 to 1e+12"},
@@ -330,7 +332,8 @@ static void evaluations_are_kept_and_those_past_a_step_dropped(void **state)
 {
     static const struct wrong wrongs[] = {
         {"evaluations", "{}",
-         "the document of evaluations is not valid: /evaluations: must be an array of 0 to 1048576 elements"},
+         "the document of evaluations is not valid: /evaluations: must be an array of 0 to 1048576 "
+         "elements"},
         {"evaluations/0", "3",
          "the document of evaluations is not valid: /evaluations/0: must be an object"},
         {"evaluations/0/test_samples", NULL,

@@ -1,5 +1,5 @@
-/* Rows: the table is sound, packed bytes are those of every version, and nothing of a row is lost on
- * its way. */
+/* Rows: the table is sound, packed bytes are those of every version, and nothing of a row is lost
+ * on its way. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

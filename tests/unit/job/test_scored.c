@@ -1,5 +1,5 @@
-/* The document of an evaluated model (job/documents/results/scored.c): which samples are the worst, and that
- * it is read as it was written. */
+/* The document of an evaluated model (job/documents/results/scored.c): which samples are the worst,
+ * and that it is read as it was written. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -8,9 +8,12 @@
 #include "job/spec/cluster.h"
 
 static const char example[] =
-    "{\"name\": \"mnist-lenet\", \"model\": \"lenet5\", \"data\": {\"format\": \"idx\", \"path\": \"mnist\"},"
-    "\"optimizer\": {\"type\": \"sgd\", \"learning_rate\": 0.05, \"momentum\": 0.9, \"schedule\": {\"type\": \"step\", \"at_epochs\": [8], \"factor\": 0.1}},"
-    "\"strategy\": {\"type\": \"sync\"}, \"batching\": {\"global_batch\": 256, \"policy\": \"dynamic\"}, \"workers\": 4, \"epochs\": 10, \"seed\": 1}";
+    "{\"name\": \"mnist-lenet\", \"model\": \"lenet5\", \"data\": {\"format\": \"idx\", "
+    "\"path\": \"mnist\"},"
+    "\"optimizer\": {\"type\": \"sgd\", \"learning_rate\": 0.05, \"momentum\": 0.9, "
+    "\"schedule\": {\"type\": \"step\", \"at_epochs\": [8], \"factor\": 0.1}},"
+    "\"strategy\": {\"type\": \"sync\"}, \"batching\": {\"global_batch\": 256, "
+    "\"policy\": \"dynamic\"}, \"workers\": 4, \"epochs\": 10, \"seed\": 1}";
 
 static struct parsed *parse_with(const char *patch)
 {
@@ -41,8 +44,10 @@ static void the_example_of_the_design_is_read(void **state)
 static void a_spec_with_its_defaults_written_out_parses_to_the_same(void **state)
 {
     struct parsed *p = parse_with(
-        "{\"strategy\": {\"type\": \"asgd\"}, \"target\": {\"test_accuracy\": 0.98}, \"evaluate\": {\"every_steps\": 50},"
-        "\"data\": {\"format\": \"idx\", \"path\": \"mnist\", \"normalize\": {\"mean\": [0.1], \"deviation\": [0.3]}}}");
+        "{\"strategy\": {\"type\": \"asgd\"}, \"target\": {\"test_accuracy\": 0.98}, "
+        "\"evaluate\": {\"every_steps\": 50},"
+        "\"data\": {\"format\": \"idx\", \"path\": \"mnist\", \"normalize\": {\"mean\": [0.1], "
+        "\"deviation\": [0.3]}}}");
     assert_int_equal(p->rc, 0);
     struct parsed *again = parse_json(p->spec.json);
     assert_int_equal(again->rc, 0);
@@ -78,8 +83,10 @@ static void the_bounds_of_an_elastic_job_are_its_workers(void **state)
 static void every_mistake_is_reported_at_once_with_its_place(void **state)
 {
     struct parsed *p = parse_with(
-        "{\"worker\": 4, \"epochs\": 0, \"strategy\": {\"type\": \"snyc\"}, \"optimizer\": {\"type\": \"sgd\", \"learning_rate\": \"fast\","
-        "\"momentun\": 0.9}, \"data\": {\"format\": \"idx\"}, \"model\": {\"input\": [4], \"layers\": [{\"type\": \"conv2d\", \"filters\": 3, \"kernel\": 3}]},"
+        "{\"worker\": 4, \"epochs\": 0, \"strategy\": {\"type\": \"snyc\"}, "
+        "\"optimizer\": {\"type\": \"sgd\", \"learning_rate\": \"fast\","
+        "\"momentun\": 0.9}, \"data\": {\"format\": \"idx\"}, \"model\": {\"input\": [4], "
+        "\"layers\": [{\"type\": \"conv2d\", \"filters\": 3, \"kernel\": 3}]},"
         "\"batching\": {\"global_batch\": -1}}");
     assert_true(has(p, "/worker", "did you mean 'workers'"));
     assert_true(has(p, "/epochs", "from 1 to"));
@@ -101,13 +108,16 @@ static void sizes_must_fit_the_global_batch_and_the_workers(void **state)
          "less than 4 workers"},
         {"{\"batching\": {\"global_batch\": 64, \"policy\": \"static\"}}", "/batching",
          "needs 'sizes' or 'weights'"},
-        {"{\"batching\": {\"global_batch\": 64, \"policy\": \"static\", \"sizes\": [28, 20, 12, 5]}}",
+        {"{\"batching\": {\"global_batch\": 64, \"policy\": \"static\", "
+         "\"sizes\": [28, 20, 12, 5]}}",
          "/batching/sizes", "sum to 65"},
         {"{\"batching\": {\"global_batch\": 64, \"policy\": \"static\", \"sizes\": [32, 32]}}",
          "/batching/sizes", "must be 4 numbers"},
-        {"{\"batching\": {\"global_batch\": 64, \"policy\": \"static\", \"weights\": [0, 0, 0, 0]}}",
+        {"{\"batching\": {\"global_batch\": 64, \"policy\": \"static\", "
+         "\"weights\": [0, 0, 0, 0]}}",
          "/batching/weights", "not all 0"},
-        {"{\"batching\": {\"global_batch\": 64, \"policy\": \"equal\", \"sizes\": [16, 16, 16, 16]}}",
+        {"{\"batching\": {\"global_batch\": 64, \"policy\": \"equal\", "
+         "\"sizes\": [16, 16, 16, 16]}}",
          "/batching/sizes", "belongs to the policy 'static'"},
         {"{\"batching\": {\"global_batch\": 64, \"max_batch\": 15}}", "/batching/max_batch",
          "is more than 4 workers times"},
@@ -119,11 +129,14 @@ static void sizes_must_fit_the_global_batch_and_the_workers(void **state)
         {"{\"elastic\": {\"min\": 2, \"max\": 6}}", "/workers", "with 'elastic' it is its 'max'"},
         {"{\"elastic\": {\"min\": 2, \"max\": 4}, \"min_workers\": 1}", "/min_workers",
          "with 'elastic' it is its 'min'"},
-        {"{\"elastic\": {\"min\": 1, \"max\": 4}, \"batching\": {\"global_batch\": 64, \"max_batch\": 20}}",
+        {"{\"elastic\": {\"min\": 1, \"max\": 4}, \"batching\": {\"global_batch\": 64, "
+         "\"max_batch\": 20}}",
          "/elastic", "not possible with 3 of up to 4 nodes: /batching/max_batch: "},
-        {"{\"elastic\": {\"min\": 1, \"max\": 4}, \"batching\": {\"global_batch\": 64, \"policy\": \"static\", \"sizes\": [16, 16, 16, 16]}}",
+        {"{\"elastic\": {\"min\": 1, \"max\": 4}, \"batching\": {\"global_batch\": 64, "
+         "\"policy\": \"static\", \"sizes\": [16, 16, 16, 16]}}",
          "/elastic", "'sizes' and 'elastic' exclude each other"},
-        {"{\"elastic\": {\"min\": 1, \"max\": 4}, \"cluster\": {\"nodes\": [{\"name\": \"a\", \"count\": 4, \"fixed_seconds\": 1}]}}",
+        {"{\"elastic\": {\"min\": 1, \"max\": 4}, \"cluster\": {\"nodes\": [{\"name\": \"a\", "
+         "\"count\": 4, \"fixed_seconds\": 1}]}}",
          "/elastic", "virtual cluster"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -134,7 +147,8 @@ static void sizes_must_fit_the_global_batch_and_the_workers(void **state)
 static void weights_need_not_be_whole(void **state)
 {
     struct parsed *p = parse_with(
-        "{\"batching\": {\"global_batch\": 64, \"policy\": \"static\", \"weights\": [1, 0.5, 0.25, 2.5]}}");
+        "{\"batching\": {\"global_batch\": 64, \"policy\": \"static\", "
+        "\"weights\": [1, 0.5, 0.25, 2.5]}}");
     assert_int_equal(p->rc, 0);
     const struct batching_spec *b = &p->spec.batching;
     assert_true(b->n_weights == 4 && b->n_sizes == 0);
@@ -151,16 +165,20 @@ static void values_outside_of_what_a_key_may_have_are_refused(void **state)
         {"{\"evaluate\": {\"every_epochs\": 1, \"every_steps\": 5}}", "/evaluate/every_steps",
          "exclude each other"},
         {"{\"target\": {\"test_accuracy\": 1.5}}", "/target/test_accuracy", "to 1, not 1.5"},
-        {"{\"model\": {\"input\": [4], \"loss\": \"mse\", \"layers\": [{\"type\": \"dense\", \"units\": 1}]}, \"data\": {\"format\": \"npy\", \"path\": \"x\"}, \"target\": {\"test_accuracy\": 0.5}}",
+        {"{\"model\": {\"input\": [4], \"loss\": \"mse\", \"layers\": [{\"type\": \"dense\", "
+         "\"units\": 1}]}, \"data\": {\"format\": \"npy\", \"path\": \"x\"}, "
+         "\"target\": {\"test_accuracy\": 0.5}}",
          "/target", "no accuracy"},
         {"{\"data\": {\"format\": \"npy\", \"path\": \"../x\"}}", "/data/path",
          "beneath a data root"},
         {"{\"data\": {\"format\": \"npy\", \"path\": \"/etc\"}}", "/data/path",
          "beneath a data root"},
-        {"{\"model\": {\"input\": [5], \"layers\": [{\"type\": \"dense\", \"units\": 10}]}, \"data\": {\"format\": \"glyphs\"}}",
+        {"{\"model\": {\"input\": [5], \"layers\": [{\"type\": \"dense\", \"units\": 10}]}, "
+         "\"data\": {\"format\": \"glyphs\"}}",
          "/model", "784"},
         {"{\"precision\": \"fp16\"}", "/precision", "bf16"},
-        {"{\"precision\": \"bf16\", \"cluster\": {\"nodes\": [{\"name\": \"a\", \"count\": 4, \"fixed_seconds\": 1}]}}",
+        {"{\"precision\": \"bf16\", \"cluster\": {\"nodes\": [{\"name\": \"a\", \"count\": 4, "
+         "\"fixed_seconds\": 1}]}}",
          "/precision", "simulator"},
         {"{\"name\": \"a\\u0007b\"}", "/name", "control character"},
         {"{\"name\": \"a\\u009bb\"}", "/name", "control character"},
@@ -178,7 +196,8 @@ static void values_outside_of_what_a_key_may_have_are_refused(void **state)
          "/workers", "more than the 2 nodes"},
         {"{\"cluster\": {\"nodes\": [{\"name\": \"a\", \"fixed_second\": 1}]}}",
          "/cluster/nodes/0/fixed_second", "did you mean 'fixed_seconds'"},
-        {"{\"cluster\": {\"nodes\": [{\"name\": \"a\", \"count\": 4, \"fixed_seconds\": 1}], \"groups\": [[\"a-1\", \"b\"]]}}",
+        {"{\"cluster\": {\"nodes\": [{\"name\": \"a\", \"count\": 4, \"fixed_seconds\": 1}], "
+         "\"groups\": [[\"a-1\", \"b\"]]}}",
          "/cluster/groups/0/1", "no node \"b\""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -277,7 +296,8 @@ static void schedules_follow_the_epoch(void **state)
     assert_true(fabs(jobspec_rate(&p->spec.optimizer, 8) - 0.005) < 1e-12);
     done(p);
     p = parse_with(
-        "{\"optimizer\": {\"learning_rate\": 1, \"schedule\": {\"type\": \"cosine\", \"floor\": 0.1, \"warmup_epochs\": 2}}}");
+        "{\"optimizer\": {\"learning_rate\": 1, \"schedule\": {\"type\": \"cosine\", "
+        "\"floor\": 0.1, \"warmup_epochs\": 2}}}");
     assert_int_equal(p->rc, 0);
     assert_true(fabs(jobspec_rate(&p->spec.optimizer, 0)) < 1e-12);
     assert_true(fabs(jobspec_rate(&p->spec.optimizer, 0.5) - 0.25) < 1e-12);
@@ -291,8 +311,10 @@ static void schedules_follow_the_epoch(void **state)
 static void a_cluster_counts_its_nodes_and_gives_the_workers(void **state)
 {
     static const char text[] =
-        "{\"seed\": 7, \"nodes\": [{\"name\": \"fast\", \"count\": 2, \"fixed_seconds\": 0.002}, {\"name\": \"slow\", \"seconds_per_sample\": 0.002}],"
-        "\"groups\": [[\"fast-1\", \"fast-2\"], [\"slow\"]], \"links\": {\"latency_seconds\": 0.0001, \"bytes_per_second\": 1.25e8}}";
+        "{\"seed\": 7, \"nodes\": [{\"name\": \"fast\", \"count\": 2, \"fixed_seconds\": 0.002}, "
+        "{\"name\": \"slow\", \"seconds_per_sample\": 0.002}],"
+        "\"groups\": [[\"fast-1\", \"fast-2\"], [\"slow\"]], "
+        "\"links\": {\"latency_seconds\": 0.0001, \"bytes_per_second\": 1.25e8}}";
     struct jsonx_problems problems = {0};
     struct err e;
     struct cluster *c = malloc(sizeof *c);

@@ -2,7 +2,8 @@
 #include "tests/unit/job/parsed.h"
 
 static const char example[] =
-    "{\"model\": \"resnet20\", \"data\": {\"format\": \"cifar-10\", \"path\": \"cifar-10\"}, \"batching\": {\"global_batch\": 128}}";
+    "{\"model\": \"resnet20\", \"data\": {\"format\": \"cifar-10\", \"path\": \"cifar-10\"}, "
+    "\"batching\": {\"global_batch\": 128}}";
 
 static struct parsed *parse_with(const char *patch)
 {
@@ -18,7 +19,8 @@ static void augmentation_is_read_key_by_key(void **state)
 {
     (void)state;
     struct parsed *p = parse_with(
-        "{\"augment\": {\"flip\": {}, \"crop\": {\"padding\": 4}, \"shift\": {\"pixels\": 3, \"fill\": \"edge\"}}}");
+        "{\"augment\": {\"flip\": {}, \"crop\": {\"padding\": 4}, \"shift\": {\"pixels\": 3, "
+        "\"fill\": \"edge\"}}}");
     assert_int_equal(p->rc, 0);
     const struct augment_spec *a = &p->spec.data.augment;
     assert_true(a->flip == 0.5 && a->shift == 3 && a->shift_edge);
@@ -36,7 +38,8 @@ static void a_spec_with_augmentation_parses_to_the_same_again(void **state)
     static const char *const patches[] = {
         "{\"augment\": {\"flip\": {\"probability\": 0.25}, \"crop\": {\"size\": 32}}}",
         "{\"model\": \"tf-cifar\"}",
-        ("{\"model\": \"tf-cifar\", \"augment\": {\"crop\": {\"size\": [24, 24], \"padding\": 1}, \"flip\": {}}, \"data\": {\"format\": \"cifar-100\", \"path\": \"c\", "
+        ("{\"model\": \"tf-cifar\", \"augment\": {\"crop\": {\"size\": [24, 24], "
+         "\"padding\": 1}, \"flip\": {}}, \"data\": {\"format\": \"cifar-100\", \"path\": \"c\", "
          "\"labels\": \"coarse\", \"normalize\": \"picture\", \"validation\": 0.1}}"),
     };
     for (size_t i = 0; i < sizeof patches / sizeof patches[0]; i++) {
@@ -85,7 +88,8 @@ static void what_cannot_be_is_refused_with_its_place(void **state)
             "a window of 24 x 24 does not fit the network, whose input is 32 x 32");
     refused("{\"augment\": {\"crop\": {\"size\": [32]}}}", "/augment/crop/size", "array of two");
     refused(
-        "{\"model\": {\"input\": [8], \"layers\": [{\"type\": \"dense\", \"units\": 2}]}, \"augment\": {\"crop\": {}}}",
+        "{\"model\": {\"input\": [8], \"layers\": [{\"type\": \"dense\", \"units\": 2}]}, "
+        "\"augment\": {\"crop\": {}}}",
         "/augment/crop", "takes a vector of 8");
     refused("{\"data\": {\"format\": \"cifar-10\", \"path\": \"c\", \"labels\": \"fine\"}}",
             "/data/labels", "not known here");
@@ -152,7 +156,8 @@ static void init_is_a_path_or_says_how_it_is_taken(void **state)
     done(again);
     done(p);
     p = parse_with(
-        "{\"init\": {\"path\": \"7f/model.safetensors\", \"allow\": [\"fc.*\", \"bn1.running_mean\"]}}");
+        "{\"init\": {\"path\": \"7f/model.safetensors\", \"allow\": [\"fc.*\", "
+        "\"bn1.running_mean\"]}}");
     again = parse_json(p->spec.json);
     assert_true(p->rc == 0 && again->rc == 0 && json_equal(p->spec.json, again->spec.json));
     assert_string_equal(again->spec.init, "7f/model.safetensors");

@@ -2,7 +2,8 @@
 #include "tests/unit/job/parsed.h"
 
 static const char example[] =
-    "{\"program\": {\"command\": [\"/usr/bin/python3\", \"train.py\"], \"args\": [\"--lr\", \"0.1\"],"
+    "{\"program\": {\"command\": [\"/usr/bin/python3\", \"train.py\"], "
+    "\"args\": [\"--lr\", \"0.1\"],"
     "\"env\": {\"DATA\": \"/data\"}}, \"workers\": 2, \"epochs\": 3}";
 
 static struct parsed *parse_with(const char *patch)

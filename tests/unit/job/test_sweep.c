@@ -8,9 +8,9 @@
 #include "job/sweep/state.h"
 
 /* A sweep of a spec that is none of ours: nothing here looks into it. */
-#define SWEEP(parameters, method)                                                                             \
-    "{\"spec\": {\"name\": \"base\", \"a\": {\"b\": [1, 2]}, \"optimizer\": {}}, \"parameters\": " parameters \
-    ", \"method\": " method "}"
+#define SWEEP(parameters, method)                                                  \
+    "{\"spec\": {\"name\": \"base\", \"a\": {\"b\": [1, 2]}, \"optimizer\": {}}, " \
+    "\"parameters\": " parameters ", \"method\": " method "}"
 #define RATE "[{\"pointer\": \"/optimizer/rate\", \"range\": [0.001, 0.1], \"scale\": \"log\"}]"
 
 static json_t *json_of(const char *text)
@@ -97,18 +97,18 @@ static void every_mistake_is_told_at_once_with_its_place(void **state)
 }
 
 static const char example[] = /* of a job's spec */
-    "{\"model\": \"mlp\", \"data\": {\"format\": \"glyphs\"}, \"batching\": {\"global_batch\": 32}, "
-    "\"optimizer\": {\"type\": \"sgd\", \"learning_rate\": 0.1}, \"strategy\": {\"type\": \"sync\"}}";
+    "{\"model\": \"mlp\", \"data\": {\"format\": \"glyphs\"}, \"strategy\": {\"type\": \"sync\"}, "
+    "\"batching\": {\"global_batch\": 32}, "
+    "\"optimizer\": {\"type\": \"sgd\", \"learning_rate\": 0.1}}";
 
 static void a_halving_refuses_specs_that_could_not_go_on(void **state)
 {
+    static const char cannot[] =
+        "{\"cluster\": {\"nodes\": [{\"name\": \"a\", \"seconds_per_sample\": 1}]}, "
+        "\"optimizer\": {\"type\": \"sgd\", \"learning_rate\": 1, "
+        "\"schedule\": {\"type\": \"cosine\"}}, \"init\": \"x\"}";
     struct sweep halving, grid;
-    struct parsed *good = parse_patched(example, "{}"),
-                  *bad = parse_patched(
-                      example,
-                      "{\"init\": \"x\", \"optimizer\": {\"type\": \"sgd\", \"learning_rate\": 1, "
-                      "\"schedule\": {\"type\": \"cosine\"}}, \"cluster\": {\"nodes\": [{\"name\": "
-                      "\"a\", \"seconds_per_sample\": 1}]}}");
+    struct parsed *good = parse_patched(example, "{}"), *bad = parse_patched(example, cannot);
     (void)state;
     assert_true(good->rc == 0 && bad->rc == 0);
     read_text(&halving, SWEEP(RATE, "{\"type\": \"halving\", \"trials\": 4, \"rungs\": [1, 2]}"));

@@ -1,5 +1,5 @@
-/* Minibatches on nodes with CPU quotas of 0.8, 0.4 and 0.2 cores, whose steps are far shorter than a
- * quota's period: they fit the quotas soon, stay, and follow a quota that changes. On the virtual
+/* Minibatches on nodes with CPU quotas of 0.8, 0.4 and 0.2 cores, whose steps are far shorter than
+ * a quota's period: they fit the quotas soon, stay, and follow a quota that changes. On the virtual
  * clock, the same on every run. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -61,7 +61,7 @@ static void minibatches_fit_the_quotas_within_seconds_and_stay(void **state)
     }
 }
 
-/* Steps of 150 ms, and of 3 ms: of the latter many fit into the time that it takes to see a speed. */
+/* Steps of 150 ms, and of 3 ms: many of these fit into the time that it takes to see a speed. */
 static void a_quota_that_changes_is_followed(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* What is told to people and their programs: webhooks, and the events that programs of ours read. */
+/* What is told to people and their programs: webhooks, and the events that ours read. */
 #include <math.h>
 
 #include "job/documents/people/events.h"

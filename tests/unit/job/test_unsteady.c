@@ -1,5 +1,6 @@
-/* Minibatches on nodes whose steps are noisy and whose load comes and goes: they hardly change while
- * the speeds stay, and soon when one has changed. On the virtual clock, the same on every run. */
+/* Minibatches on nodes whose steps are noisy and whose load comes and goes: they hardly change
+ * while the speeds stay, and soon when one has changed. On the virtual clock, the same on every
+ * run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

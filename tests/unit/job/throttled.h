@@ -1,5 +1,5 @@
-/* A balancer on the virtual clock: nodes whose CPU quota stops them for the rest of each period once
- * they have computed for their share of it, as Linux does. Their steps are far shorter than a
+/* A balancer on the virtual clock: nodes whose CPU quota stops them for the rest of each period
+ * once they have computed for their share of it, as Linux does. Their steps are far shorter than a
  * period, so that most are not stopped and a few are stopped for long. */
 #ifndef TESTS_JOB_THROTTLED_H
 #define TESTS_JOB_THROTTLED_H

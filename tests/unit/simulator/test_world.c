@@ -68,7 +68,8 @@ struct actor {
 };
 
 static const char four_nodes[] =
-    "{\"seed\": 3, \"nodes\": [{\"name\": \"n\", \"count\": 4, \"fixed_seconds\": 0.5, \"seconds_per_sample\": 0.25}],"
+    "{\"seed\": 3, \"nodes\": [{\"name\": \"n\", \"count\": 4, \"fixed_seconds\": 0.5, "
+    "\"seconds_per_sample\": 0.25}],"
     "\"links\": {\"latency_seconds\": 0.125, \"bytes_per_second\": 64}}";
 
 static void step_then_send(void *arg)
@@ -194,10 +195,10 @@ static void pushes_share_the_servers_link_fairly_and_ties_go_to_the_lower_rank(v
     struct jsonx_problems problems = {0};
     struct actor actors[4];
     assert_int_equal(
-        parse(
-            c,
-            "{\"nodes\": [{\"name\": \"n\", \"count\": 3, \"seconds_per_sample\": 0.5}], \"server\": {\"bytes_per_second\": 64}}",
-            &problems),
+        parse(c,
+              "{\"nodes\": [{\"name\": \"n\", \"count\": 3, \"seconds_per_sample\": 0.5}], "
+              "\"server\": {\"bytes_per_second\": 64}}",
+              &problems),
         0);
     struct world *w = run(c, 3, actors, push_to_server);
     /* until 1 s two share: 32 bytes each are through; then three share: 32 bytes at 64/3 take 1.5
@@ -246,11 +247,11 @@ static void every_mistake_of_a_cluster_is_reported_with_its_place(void **state)
     struct cluster *c = calloc(1, sizeof *c);
     struct jsonx_problems p = {0};
     assert_true(
-        parse(
-            c,
-            "{\"sead\": 1, \"nodes\": [{\"name\": \"a\", \"seconds_per_sample\": 1}, {\"name\": \"c\", \"fixed_seconds\": -1}, {\"name\": \"b\"}],"
-            "\"groups\": [[\"a\", \"x\"], [\"a\"]], \"links\": {\"latency_seconds\": \"fast\"}}",
-            &p) < 0);
+        parse(c,
+              "{\"sead\": 1, \"nodes\": [{\"name\": \"a\", \"seconds_per_sample\": 1}, "
+              "{\"name\": \"c\", \"fixed_seconds\": -1}, {\"name\": \"b\"}],"
+              "\"groups\": [[\"a\", \"x\"], [\"a\"]], \"links\": {\"latency_seconds\": \"fast\"}}",
+              &p) < 0);
     static const char *const places[] = {"/sead",       "/nodes/1/fixed_seconds",
                                          "/nodes/2",    "/groups/0/1",
                                          "/groups/1/0", "/links/latency_seconds"};
@@ -271,11 +272,10 @@ static void every_mistake_of_a_cluster_is_reported_with_its_place(void **state)
                       &p) < 0);
     assert_non_null(strstr(p.items[0].message, "from 1 to 1024"));
     jsonx_problems_release(&p);
-    assert_true(
-        parse(
-            c,
-            "{\"nodes\": [{\"name\": \"n\", \"count\": 2, \"fixed_seconds\": 1}, {\"name\": \"n-2\", \"fixed_seconds\": 1}]}",
-            &p) < 0);
+    assert_true(parse(c,
+                      "{\"nodes\": [{\"name\": \"n\", \"count\": 2, \"fixed_seconds\": 1}, "
+                      "{\"name\": \"n-2\", \"fixed_seconds\": 1}]}",
+                      &p) < 0);
     assert_string_equal(p.items[0].pointer, "/nodes/1/name");
     jsonx_problems_release(&p);
     free(c);

@@ -1,5 +1,5 @@
-/* One coordinator at a time (store/redis/fence.c): who gets the lease, and that whoever lost it changes
- * nothing more. */
+/* One coordinator at a time (store/redis/fence.c): who gets the lease, and that whoever lost it
+ * changes nothing more. */
 #include "tests/unit/store/fixture.h"
 
 static const char first[] = "11111111111111111111111111111111",

@@ -51,8 +51,8 @@ static void the_live_document_is_merged_and_wrong_kinds_are_left_out(void **stat
     char id[STORE_ID];
     new_job(s, spec_text, 0, id);
     json_t *live = json_of(
-        "{\"progress\":{\"step\":7},\"metrics\":5,\"workers\":[{\"rank\":0}],\"id\":\"evil\",\"note\":2,"
-        "\"remark\":1}");
+        "{\"progress\":{\"step\":7},\"metrics\":5,\"workers\":[{\"rank\":0}],\"id\":\"evil\","
+        "\"note\":2,\"remark\":1}");
     OK(store_doc_set(s, id, "live", live, &err_));
     json_t *j = store_job_get(s, id, &err_);
     assert_int_equal(number_at(j, "/progress/step"), 7);
@@ -84,7 +84,8 @@ static void states_change_only_along_arrows_from_what_they_are(void **state)
     snprintf(started, sizeof started, "%s", text_at(j, "/started"));
     json_decref(j);
     json_t *error = json_of(
-        "{\"code\":\"peer\",\"message\":\"rank 2 is lost\",\"rank\":2,\"node\":\"slow\",\"attempt\":1}");
+        "{\"code\":\"peer\",\"message\":\"rank 2 is "
+        "lost\",\"rank\":2,\"node\":\"slow\",\"attempt\":1}");
     OK(store_job_transition(s, id, JOB_RUNNING, JOB_QUEUED, error, &err_));
     OK(store_job_transition(s, id, JOB_QUEUED, JOB_LAUNCHING, NULL, &err_));
     j = store_job_get(s, id, &err_);

@@ -1,5 +1,5 @@
-/* Keys of the store: the list in store/redis/keys.def is whole. What is written is in it, what a job has
- * goes with it, and users of Redis may touch what their role needs and nothing else. */
+/* Keys of the store: the list in store/redis/keys.def is whole. What is written is in it, what a
+ * job has goes with it, and users of Redis may touch what their role needs and nothing else. */
 #include "store/sweeps.h"
 #include "store/webhooks.h"
 #include "tests/unit/store/fixture.h"

@@ -34,7 +34,7 @@ static void a_gap_is_told_also_where_a_single_event_is_left(void **state)
     json_decref(got);
 }
 
-/* A history that was closed after its very first row knows it again: that row is not taken twice. */
+/* A history that was closed after its first row knows it again: that row is not taken twice. */
 static void the_first_row_is_known_to_the_next_process(void **state)
 {
     struct place *p = *state;

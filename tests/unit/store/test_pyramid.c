@@ -1,5 +1,6 @@
-/* A track of rows and its levels (store/history/pyramid.c): the levels are a pure function of the rows,
- * however often the writer was closed and opened, wherever it was, and whatever level was lost.
+/* A track of rows and its levels (store/history/pyramid.c): the levels are a pure function of the
+ * rows, however often the writer was closed and opened, wherever it was, and whatever level was
+ * lost.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -16,9 +16,12 @@ struct place {
 };
 
 static const char *const spec_text =
-    "{\"name\": \"t\", \"model\": {\"input\": [4, 4, 1], \"layers\": [{\"type\": \"conv2d\", \"filters\": 2, \"kernel\": 3}, {\"type\": \"relu\"},"
-    "{\"type\": \"flatten\"}, {\"type\": \"dense\", \"units\": 3}]}, \"data\": {\"format\": \"npy\", \"path\": \"small\"}, \"optimizer\": {\"type\": \"sgd\","
-    "\"learning_rate\": 0.1, \"momentum\": 0.9}, \"strategy\": {\"type\": \"sync\"}, \"batching\": {\"global_batch\": 32, \"policy\": \"equal\"},"
+    "{\"name\": \"t\", \"model\": {\"input\": [4, 4, 1], \"layers\": [{\"type\": \"conv2d\", "
+    "\"filters\": 2, \"kernel\": 3}, {\"type\": \"relu\"},"
+    "{\"type\": \"flatten\"}, {\"type\": \"dense\", \"units\": 3}]}, "
+    "\"data\": {\"format\": \"npy\", \"path\": \"small\"}, \"optimizer\": {\"type\": \"sgd\","
+    "\"learning_rate\": 0.1, \"momentum\": 0.9}, \"strategy\": {\"type\": \"sync\"}, "
+    "\"batching\": {\"global_batch\": 32, \"policy\": \"equal\"},"
     "\"workers\": 2, \"epochs\": 2, \"seed\": 5}";
 
 static int setup(void **state)

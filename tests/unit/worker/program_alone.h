@@ -1,5 +1,5 @@
-/* A rank's half of the talk with its program (worker/program/step), without either process: the test
- * is the program, at the other end of the socket. */
+/* A rank's half of the talk with its program (worker/program/step), without either process: the
+ * test is the program, at the other end of the socket. */
 #ifndef TESTS_UNIT_WORKER_PROGRAM_ALONE_H
 #define TESTS_UNIT_WORKER_PROGRAM_ALONE_H
 

@@ -303,14 +303,14 @@ static struct script *make_script(const char *strategy)
     char text[700];
     struct script *s = calloc(1, sizeof *s);
     assert_non_null(s);
-    snprintf(
-        text, sizeof text,
-        "{\"name\": \"t\", \"model\": {\"input\": [3], \"layers\": [{\"type\": \"dense\", \"units\": 2}]},"
-        "\"data\": {\"format\": \"npy\", \"path\": \"x\"}, \"optimizer\": {\"type\": \"sgd\","
-        "\"learning_rate\": 0.1}, \"strategy\": %s, \"evaluate\": {\"every_epochs\": 1},"
-        "\"batching\": {\"global_batch\": 16, \"policy\": \"equal\"}, \"workers\": %d,"
-        "\"epochs\": %d, \"seed\": 1}",
-        strategy, W, EPOCHS);
+    snprintf(text, sizeof text,
+             "{\"name\": \"t\", \"model\": {\"input\": [3], \"layers\": [{\"type\": \"dense\", "
+             "\"units\": 2}]},"
+             "\"data\": {\"format\": \"npy\", \"path\": \"x\"}, \"optimizer\": {\"type\": \"sgd\","
+             "\"learning_rate\": 0.1}, \"strategy\": %s, \"evaluate\": {\"every_epochs\": 1},"
+             "\"batching\": {\"global_batch\": 16, \"policy\": \"equal\"}, \"workers\": %d,"
+             "\"epochs\": %d, \"seed\": 1}",
+             strategy, W, EPOCHS);
     s->spec = make_spec(text);
     s->transport.ops = &ops;
     s->torn = -1;

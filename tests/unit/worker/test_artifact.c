@@ -102,8 +102,10 @@ static struct jobspec *with_head(int units, const char *init)
     char text[1000];
     snprintf(
         text, sizeof text,
-        "{\"model\": {\"input\": [4, 4, 1], \"layers\": [{\"type\": \"conv2d\", \"filters\": 2, \"kernel\": 3}, {\"type\": \"relu\"},"
-        "{\"type\": \"flatten\"}, {\"type\": \"dense\", \"units\": %d}]}, \"data\": {\"format\": \"npy\", \"path\": \"small\"},"
+        "{\"model\": {\"input\": [4, 4, 1], \"layers\": [{\"type\": \"conv2d\", \"filters\": 2, "
+        "\"kernel\": 3}, {\"type\": \"relu\"},"
+        "{\"type\": \"flatten\"}, {\"type\": \"dense\", \"units\": %d}]}, "
+        "\"data\": {\"format\": \"npy\", \"path\": \"small\"},"
         "\"batching\": {\"global_batch\": 32}, \"init\": %s}",
         units, init);
     return make_spec(text);
@@ -183,12 +185,11 @@ static void headers_that_lie_are_refused(void **state)
     struct safetensors s;
     char path[4200];
     static const char *const heads[] = {
-        "{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}}", /* beyond the file */
-        "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,8]}}",  /* not the shape's size
-                                                                              */
+        /* beyond the file; not the shape's size; negative; overflows; ends before it begins */
+        "{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}}",
+        "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,8]}}",
         "{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}",
-        "{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387905,4],\"data_offsets\":[0,4]}}", /* overflows
-                                                                                                 */
+        "{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387905,4],\"data_offsets\":[0,4]}}",
         "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,0]}}",
         "{\"a\":{\"dtype\":\"F32\"}}",
         "[]",

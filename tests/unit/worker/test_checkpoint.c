@@ -356,8 +356,10 @@ static void a_checkpoint_of_another_network_is_not_used(void **state)
     char path[4096];
     write_at(p, 10, 9, path);
     struct jobspec *other = make_spec(
-        "{\"name\": \"t\", \"model\": \"mlp\", \"data\": {\"format\": \"glyphs\"}, \"optimizer\": {\"type\": \"sgd\", \"learning_rate\": 0.1},"
-        "\"strategy\": {\"type\": \"sync\"}, \"batching\": {\"global_batch\": 32, \"policy\": \"equal\"}, \"workers\": 2, \"epochs\": 2}");
+        "{\"name\": \"t\", \"model\": \"mlp\", \"data\": {\"format\": \"glyphs\"}, "
+        "\"optimizer\": {\"type\": \"sgd\", \"learning_rate\": 0.1},"
+        "\"strategy\": {\"type\": \"sync\"}, \"batching\": {\"global_batch\": 32, "
+        "\"policy\": \"equal\"}, \"workers\": 2, \"epochs\": 2}");
     assert_int_equal(checkpoint_newest(p->dir, other, &c, &err_), 1);
     drop_spec(other);
 }

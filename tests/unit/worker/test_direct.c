@@ -1,5 +1,5 @@
-/* Reads past the page cache (worker/data/files/direct.c): each gives the bytes that were asked for, in
- * the order of asking; those that nobody takes, and a file that is cut, cost no wrong byte. */
+/* Reads past the page cache (worker/data/files/direct.c): each gives the bytes that were asked for,
+ * in the order of asking; those that nobody takes, and a file that is cut, cost no wrong byte. */
 #include "fixture.h"
 
 #include <fcntl.h>

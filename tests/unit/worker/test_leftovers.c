@@ -6,7 +6,7 @@
 
 enum { SAMPLES = 40, MOST = 80 };
 
-/* What an epoch with two losses hands out: positions but for what was lost, by the order of cuts. */
+/* What an epoch with two losses hands out: positions without what was lost, in order of cuts. */
 struct epoch {
     struct leftovers left;
     bool lost[MOST]; /* positions that nobody computes */

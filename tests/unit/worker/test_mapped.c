@@ -1,6 +1,6 @@
-/* Data sets that stay in their files (worker/data/files/mapped.c, stored.c, unpacked.c, values.c): samples
- * are those of the file whatever its type, packed files are unpacked once for a host, and a file
- * that is shortened or changed while it is read ends in a sentence, not in a signal. */
+/* Data sets that stay in their files (worker/data/files/mapped.c, stored.c, unpacked.c, values.c):
+ * samples are those of the file whatever its type, packed files are unpacked once for a host, and a
+ * file that is shortened or changed while it is read ends in a sentence, not in a signal. */
 #include "cached_set.h"
 
 #include <dirent.h>

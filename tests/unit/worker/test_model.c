@@ -42,7 +42,8 @@ struct fixture {
 static void open_model(struct fixture *f, bool threaded)
 {
     f->spec = make_spec(
-        "{\"model\": \"mlp\", \"data\": {\"format\": \"glyphs\"}, \"workers\": 2, \"batching\": {\"global_batch\": 64}}");
+        "{\"model\": \"mlp\", \"data\": {\"format\": \"glyphs\"}, \"workers\": 2, "
+        "\"batching\": {\"global_batch\": 64}}");
     f->dev = dev_open("cpu:1", &err_);
     assert_non_null(f->dev);
     cpu = f->dev->ops;

@@ -1,4 +1,5 @@
-/* Waiting for sockets (worker/exchange/transport/mpi_sockets.h), with a pipe in the place of Open MPI's. */
+/* Waiting for sockets (worker/exchange/transport/mpi_sockets.h), with a pipe in the place of Open
+ * MPI's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -12,7 +12,7 @@ static int give_up(void *ctx, struct err *e)
     return 0;
 }
 
-/* ---- an own state, from program to program ---------------------------------------------------- */
+/* ---- an own state, from program to program --------------------------------------------------- */
 
 static struct {
     char state[16];

@@ -12,8 +12,10 @@
 #include "worker/program/engine_parts.h"
 
 static const char good[] =
-    "{\"framework\": \"torch\", \"samples\": 1000, \"global_batch\": 64, \"ahead\": 500, \"epochs\": null,"
-    " \"optimizer\": {\"type\": \"sgd\", \"name\": \"SGD\", \"learning_rate\": 0.1, \"momentum\": 0.9,"
+    "{\"framework\": \"torch\", \"samples\": 1000, \"global_batch\": 64, \"ahead\": 500, "
+    "\"epochs\": null,"
+    " \"optimizer\": {\"type\": \"sgd\", \"name\": \"SGD\", \"learning_rate\": 0.1, "
+    "\"momentum\": 0.9,"
     "  \"nesterov\": false, \"weight_decay\": 0.01},"
     " \"parameters\": [{\"name\": \"a.weight\", \"shape\": [3, 4], \"decay\": true},"
     "                  {\"name\": \"a.bias\", \"shape\": [3], \"decay\": false}],"

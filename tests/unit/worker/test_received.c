@@ -1,6 +1,6 @@
-/* Data sets that arrive from a keeper (worker/data/files/received.c): complete or not there, within the
- * limit, and no name leads out of the folder. What they are made of (worker/data/files/manifest.c) has
- * one key for the same files. */
+/* Data sets that arrive from a keeper (worker/data/files/received.c): complete or not there, within
+ * the limit, and no name leads out of the folder. What they are made of
+ * (worker/data/files/manifest.c) has one key for the same files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -7,7 +7,7 @@
 #include "worker/exchange/footprint.h"
 #include "worker/exchange/strategy.h"
 
-/* ---- one worker and its keeper, whose messages go nowhere ------------------------------------- */
+/* ---- one worker and its keeper, whose messages go nowhere ------------------------------------ */
 
 struct alone {
     struct transport transport;
@@ -108,14 +108,14 @@ static struct alone *make_alone(const char *strategy)
     char text[700];
     struct alone *a = calloc(1, sizeof *a);
     assert_non_null(a);
-    snprintf(
-        text, sizeof text,
-        "{\"name\": \"t\", \"model\": {\"input\": [3], \"layers\": [{\"type\": \"dense\", \"units\": 2}]},"
-        "\"data\": {\"format\": \"npy\", \"path\": \"x\"}, \"optimizer\": {\"type\": \"sgd\","
-        "\"learning_rate\": 0.5, \"momentum\": 0.9}, \"strategy\": %s,"
-        "\"batching\": {\"global_batch\": 4, \"policy\": \"equal\"}, \"workers\": 1,"
-        "\"epochs\": 2, \"seed\": 1}",
-        strategy);
+    snprintf(text, sizeof text,
+             "{\"name\": \"t\", \"model\": {\"input\": [3], \"layers\": [{\"type\": \"dense\", "
+             "\"units\": 2}]},"
+             "\"data\": {\"format\": \"npy\", \"path\": \"x\"}, \"optimizer\": {\"type\": \"sgd\","
+             "\"learning_rate\": 0.5, \"momentum\": 0.9}, \"strategy\": %s,"
+             "\"batching\": {\"global_batch\": 4, \"policy\": \"equal\"}, \"workers\": 1,"
+             "\"epochs\": 2, \"seed\": 1}",
+             strategy);
     a->spec = make_spec(text);
     size_t n = a->spec->network.n_params;
     assert_true(n <= 64);
@@ -177,7 +177,7 @@ static int step(struct alone *a, enum dev_block fails)
     return rc;
 }
 
-/* ---- tests ------------------------------------------------------------------------------------ */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void every_strategy_of_the_catalogue_is_there(void **state)
 {
