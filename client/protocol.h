@@ -63,7 +63,8 @@ enum wire_type {
     WIRE_LOG,       /* fd: JSON object of metrics, as es_log takes it */
     WIRE_STATE,     /* answers SAVE; fd: the program's own state, any bytes; no fd: it has none */
     WIRE_LEAVE,     /* training is done and nothing follows. Answered by CONTINUE if held */
-    WIRE_FAILED,    /* fd: a sentence; the program cannot go on */
+    WIRE_FAILED,    /* fd: a sentence; the program cannot go on. Of an exception also .failed, and
+                       what it says behind the sentence, after a NUL */
     /* ---- rank to program ---- */
     WIRE_WELCOME = 64, /* .welcome; fd: the block, and after it the state to go on from if
                           WIRE_HAS_STATE */
@@ -164,6 +165,10 @@ struct wire_message {
             double weight; /* as .gradients.weight; it is known before the first bucket */
             int32_t index;
         } bucket;
+        struct {
+            int32_t line;  /* of the file, where the exception was raised; 0: not known */
+            char file[96]; /* without a NUL if it fills this */
+        } failed;
         double epochs;
         uint8_t room[128];
     };

@@ -257,8 +257,11 @@ int es_leave(void);
 /* The program cannot go on, and says why; instead of es_leave. It is started again, up to three
  * times in a row. */
 int es_failed(const char *sentence);
-/* The same where another try would end in the same way (what the program wants cannot be done): it
- * is not started again, and the job fails with this sentence. */
+/* The same of an exception: what it says ("KeyError: 'x'"), and the file and line of the program
+ * that raised it (NULL, 0: not known), which are then fields of the job's error. */
+int es_raised(const char *sentence, const char *exception, const char *file, int line);
+/* As es_failed, where another try would end in the same way (what the program wants cannot be
+ * done): it is not started again, and the job fails with this sentence. */
 int es_refused(const char *sentence);
 
 #ifdef __cplusplus

@@ -83,6 +83,8 @@ int talk_expect(struct session *s, struct wire_message *m, int type, const char 
 int talk_memfd(const void *bytes, size_t n);
 /* Sends a message of this type with text in a memfd. */
 int talk_text(struct session *s, int type, uint32_t flags, const char *text, size_t n);
+/* The same of a message with more in it. */
+int talk_message(struct session *s, const struct wire_message *m, const char *text, size_t n);
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 int describe(const struct es_about *about, char **text, size_t *n); /* *text is the caller's */

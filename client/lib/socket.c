@@ -291,19 +291,25 @@ int talk_memfd(const void *bytes, size_t n)
     return fd;
 }
 
-int talk_text(struct session *s, int type, uint32_t flags, const char *text, size_t n)
+int talk_message(struct session *s, const struct wire_message *m, const char *text, size_t n)
 {
-    struct wire_message m = {.type = (uint32_t)type, .flags = flags};
     int fd, rc;
 
     if (s->inside) {
-        return talk_send(s, &m, -1);
+        return talk_send(s, m, -1);
     }
     fd = talk_memfd(text, n);
     if (fd < 0) {
         return -1;
     }
-    rc = talk_send(s, &m, fd);
+    rc = talk_send(s, m, fd);
     close(fd);
     return rc;
+}
+
+int talk_text(struct session *s, int type, uint32_t flags, const char *text, size_t n)
+{
+    struct wire_message m = {.type = (uint32_t)type, .flags = flags};
+
+    return talk_message(s, &m, text, n);
 }

@@ -166,7 +166,7 @@ PUBLIC int es_leave(void)
     return rc;
 }
 
-static int give_up(const char *call, uint32_t flags, const char *sentence)
+static int give_up(const char *call, const struct wire_message *m, const char *text, size_t n)
 {
     struct session *s = &es_session;
 
@@ -174,7 +174,7 @@ static int give_up(const char *call, uint32_t flags, const char *sentence)
         return -1;
     }
     s->open = false;
-    if (talk_text(s, WIRE_FAILED, flags, sentence, strlen(sentence)) < 0) {
+    if (talk_message(s, m, text, n) < 0) {
         return -1;
     }
     part(s);
@@ -183,10 +183,32 @@ static int give_up(const char *call, uint32_t flags, const char *sentence)
 
 PUBLIC int es_failed(const char *sentence)
 {
-    return give_up("es_failed", 0, sentence);
+    const struct wire_message m = {.type = WIRE_FAILED};
+
+    return give_up("es_failed", &m, sentence, strlen(sentence));
 }
 
 PUBLIC int es_refused(const char *sentence)
 {
-    return give_up("es_refused", WIRE_FINAL, sentence);
+    const struct wire_message m = {.type = WIRE_FAILED, .flags = WIRE_FINAL};
+
+    return give_up("es_refused", &m, sentence, strlen(sentence));
+}
+
+PUBLIC int es_raised(const char *sentence, const char *exception, const char *file, int line)
+{
+    struct wire_message m = {.type = WIRE_FAILED, .failed = {.line = file ? line : 0}};
+    size_t first = strlen(sentence) + 1, n = first + strlen(exception);
+    char *text = malloc(n + 1);
+    int rc;
+
+    if (!text) {
+        return es_failed(sentence);
+    }
+    memcpy(text, sentence, first);
+    memcpy(text + first, exception, n - first + 1);
+    memcpy(m.failed.file, file ? file : "", strnlen(file ? file : "", sizeof(m.failed.file)));
+    rc = give_up("es_raised", &m, text, n);
+    free(text);
+    return rc;
 }

@@ -48,8 +48,17 @@ const struct schema schemas[] = {
      "framework:string optimizer:string parameters:integer tensors:integer samples:integer "
      "global_batch:integer epochs:number",
      "What a user's own program brought when it joined; `samples` are those of an epoch."},
-    {"JobError", "code:string message:string rank:integer? node:string? attempt:integer?",
-     "Why an attempt failed."},
+    {"JobError",
+     "code:string message:string rank:integer? node:string? attempt:integer? ~program:ProgramEnd",
+     "Why an attempt failed; `program`: how a user's own program ended, where that is why."},
+    {"ProgramEnd",
+     "exit_code:integer? signal:string? exception:string? file:string? line:integer? "
+     "reason:string? last_line:string? every_rank:StepOfEpoch?",
+     "How a user's program ended: `exit_code` and `signal` (`SIGSEGV`) of its process, null for "
+     "one that gave up by itself; the `exception` of Python, `KeyError: 'x'`, with the `file` and "
+     "`line` that raised it; `reason`: why it cannot go on, where it says so (`es_failed`); "
+     "`last_line` that it printed; `every_rank`: where the programs of all ranks ended alike."},
+    {"StepOfEpoch", "epoch:integer step:integer", "A step within an epoch, both counted from 1."},
     {"Progress", "epoch:number epochs:number step:integer samples:integer fraction:number",
      "How far a job is."},
     {"Metrics",

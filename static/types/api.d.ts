@@ -71,6 +71,19 @@ declare namespace Api {
     node?: string;
     rank?: number;
     attempt?: number;
+    program?: ProgramEnd;
+  }
+
+  /** What is not known is null. */
+  interface ProgramEnd {
+    exit_code: number|null;
+    signal: string|null;
+    exception: string|null;
+    file: string|null;
+    line: number|null;
+    reason: string|null;
+    last_line: string|null;
+    every_rank: {epoch: number, step: number}|null;
   }
 
   interface Progress {

@@ -114,7 +114,7 @@ def test_what_every_program_failed_of_is_not_put_down_to_one_node(page):
     """A program without memory on all nodes was answered by "Train without b"."""
     def why(rank, last):
         return (f"ts=2026-01-02T03:04:59.{3 - rank}00Z level=error mod=worker rank={rank} "
-                f'msg="failed" why="the program of rank {rank} ended; its last lines: | {last}"\n')
+                f'msg="failed" why="the program of rank {rank} ended: {last}" said="{last}"\n')
 
     error = {"code": "invalid", "message": "the program of rank 1 ended", "rank": 1, "node": "b",
              "attempt": 1}
@@ -154,19 +154,31 @@ def told(node):
             f"ValueError: sizes differ (train.py, line 10)")
 
 
-@pytest.mark.parametrize("message, sentence", [
-    ("the programs of all ranks ended in step 1 of epoch 2; here: " + told("b"),
+def ended(**fields):
+    return {"exit_code": None, "signal": None, "exception": None, "file": None, "line": None,
+            "reason": None, "last_line": None, "every_rank": None, **fields}
+
+
+RAISED = {"exception": "ValueError: sizes differ", "file": "train.py", "line": 10}
+
+
+@pytest.mark.parametrize("program, sentence", [
+    ({**RAISED, "every_rank": {"epoch": 2, "step": 1}},
      "The program of every node failed in step 1 of epoch 2: ValueError: sizes differ (train.py, "
      "line 10)."),
-    (told("b"), "The program on b failed: ValueError: sizes differ (train.py, line 10)."),
-    ("the program of rank 1 on 'b' ended with exit code 1: KeyError: 3 (a.py, line 2)",
-     "The program on b failed: KeyError: 3 (a.py, line 2)."),
-    ("the program of rank 1 on 'b' ended with exit code 3; its last lines: one | no such file",
-     "The program on b ended with exit code 3: no such file."),
+    (RAISED, "The program on b failed: ValueError: sizes differ (train.py, line 10)."),
+    ({**RAISED, "exit_code": 1, "file": None, "last_line": "later"},
+     "The program on b failed: ValueError: sizes differ."),
+    ({"exit_code": 3, "last_line": "the program of rank 1 on 'b' cannot go on: no such file."},
+     "The program on b ended with exit code 3: the program of rank 1 on 'b' cannot go on: no such "
+     "file."),
+    ({"exit_code": 3}, "The program on b ended with exit code 3."),
+    ({"reason": "the rows are too long"}, "The program on b failed: the rows are too long."),
+    ({"signal": "SIGSEGV", "last_line": "loads"}, "The program on b was ended by SIGSEGV: loads."),
 ])
-def test_a_programs_exception_is_the_sentence(page, message, sentence):
-    document = job(state="failed", progress=None,
-                   error={"code": "program", "node": "b", "message": message})
+def test_a_programs_end_is_the_sentence(page, program, sentence):
+    document = job(state="failed", progress=None, error={
+        "code": "program", "node": "b", "message": "as ranks tell it", "program": ended(**program)})
     text = call(page, "/js/sentences/verdict.js",
                 f"m.plain(m.verdict({json.dumps(document)}).parts)")
     assert text == sentence
@@ -182,11 +194,13 @@ def test_a_programs_traceback_stands_as_it_was_printed(page):
         says = [f'ts=2026-01-02T03:0{minute}:59.00{i}Z level=info mod=program msg="says" '
                 f'rank={rank} line={json.dumps(line)}' for i, line in enumerate(traceback)]
         return "\n".join([*says, f"ts=2026-01-02T03:0{minute}:59.10{rank}Z level=error mod=worker "
-                          f'msg="failed" rank={rank} why={json.dumps(told(node))}', ""])
+                          f'msg="failed" rank={rank} why={json.dumps(told(node))} '
+                          'said="ValueError: sizes differ (train.py, line 10)"', ""])
 
     both = {"0": log(0, "a", 4) + log(0, "a", 6), "1": log(1, "b", 4) + log(1, "b", 6)}
     canned.show(page, job(state="failed", workers=[worker(0, "a"), worker(1, "b")], error={
-        "code": "program", "message": told("a"), "rank": 0, "node": "a", "attempt": 2}), logs=both)
+        "code": "program", "message": told("a"), "rank": 0, "node": "a", "attempt": 2,
+        "program": ended(**RAISED)}), logs=both)
     until("the traceback is there", lambda: page.script(
         "return document.querySelector('.traceback')?.textContent") == "\n".join(traceback))
     assert page.text(".first-error").count("sizes differ") == 1

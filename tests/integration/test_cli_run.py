@@ -108,6 +108,10 @@ def test_a_program_that_ends_before_its_first_step_or_after_its_last_is_not_trie
     job = service.job(id_of(out))
     assert status == 1 and sentence in err.splitlines()[-1], err
     assert job["state"] == "failed" and job["attempt"] == 1 and job["error"]["code"] == "invalid"
+    if "shapes differ" in program_text:
+        told = job["error"]["program"]
+        assert (told["exception"], told["file"], told["line"], told["exit_code"]) == (
+            "ValueError: shapes differ", "wrong.py", 4, 1), told
 
 
 def test_a_mistake_in_the_loop_is_told_with_its_line_and_its_whole_traceback(service, program):
@@ -123,6 +127,9 @@ def test_a_mistake_in_the_loop_is_told_with_its_line_and_its_whole_traceback(ser
     assert status == 1 and job["state"] == "failed" and job["attempt"] == 1, job["error"]
     assert job["error"]["message"].endswith(
         "NameError: name 'los' is not defined (mistake.py, line 6)")
+    told = job["error"]["program"]
+    assert told["exception"] == "NameError: name 'los' is not defined", told
+    assert (told["file"], told["line"], told["exit_code"]) == ("mistake.py", 6, None), told
     assert err.count("\nNameError: name 'los' is not defined\n") == 3, err
 
 

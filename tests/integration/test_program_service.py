@@ -164,6 +164,11 @@ def test_a_crash_of_the_program_is_the_jobs_error(service):
     error = service.wait(id, "failed")["error"]
     assert "exit code 3" in error["message"] and "about to exit" in error["message"]
     assert error["node"] in ("a", "b") and error["rank"] in (0, 1)
+    ended = error["program"]
+    assert ended["exit_code"] == 3 and ended["exception"] is None, ended
+    assert ended["last_line"].startswith("about to exit"), ended
+    assert ended["every_rank"] == {"epoch": 1, "step": 4}, ended
+
 
 
 @pytest.mark.parametrize("strategy, code, attempts", [
@@ -190,6 +195,7 @@ def test_what_would_fail_again_is_not_tried_again(service):
     done = service.wait(id, "failed")
     assert "cannot go on: nothing to go on with" in done["error"]["message"]
     assert done["error"]["rank"] == 1 and done["attempt"] == 1 and crashes(service, id) == []
+    assert done["error"]["program"]["reason"] == "nothing to go on with"
 
 
 def test_an_errors_hint_is_in_the_jobs_message(service):

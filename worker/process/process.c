@@ -25,21 +25,29 @@ static void on_term(int sig)
     terminated = 1;
 }
 
+static void tell_failure(const struct err *e, const struct program_end *end)
+{
+    char quoted[700], hint[400], said[500], text[400];
+    program_end_said(end, text, sizeof(text));
+    log_error("worker", "failed", "code=%s why=%s%s%s%s%s", err_name(e->code),
+              log_quote(quoted, sizeof(quoted), e->message), e->hint[0] ? " hint=" : "",
+              e->hint[0] ? log_quote(hint, sizeof(hint), e->hint) : "", end->there ? " said=" : "",
+              end->there ? log_quote(said, sizeof(said), text) : "");
+}
+
 /* When all went well, only the keeper reports the outcome, after its last file is written. */
 static void say_goodbye(struct process *w, int rc, const struct err *e)
 {
     static const enum outcome outcomes[] = {[RUN_ENDED] = OUTCOME_FINISHED,
                                             [RUN_PAUSED] = OUTCOME_PAUSED,
                                             [RUN_STOPPED] = OUTCOME_STOPPED};
-    char quoted[700], hint[400];
+    const struct program_end *end = &w->own.program.end;
     if (rc < 0) {
-        log_error("worker", "failed", "code=%s why=%s%s%s", err_name(e->code),
-                  log_quote(quoted, sizeof(quoted), e->message), e->hint[0] ? " hint=" : "",
-                  e->hint[0] ? log_quote(hint, sizeof(hint), e->hint) : "");
+        tell_failure(e, end);
     }
     bool stays_out = w->c->seat > 0 && !w->joined; /* its guard tells, and the others go on */
     if (w->pulse && !stays_out && (rc < 0 || w->rank == w->c->spec->workers)) {
-        pulse_ended(w->pulse, rc < 0 ? OUTCOME_FAILED : outcomes[rc], rc < 0 ? e : NULL);
+        pulse_ended(w->pulse, rc < 0 ? OUTCOME_FAILED : outcomes[rc], rc < 0 ? e : NULL, end);
     }
     pulse_stop(w->pulse, rc < 0 ? failed_farewell_seconds : farewell_seconds);
 }

@@ -85,10 +85,11 @@ struct program_engine {
     float *kept;    /* [n_params + n_stats] that the next process starts from; owned; may be NULL */
     bool lost;      /* the process has ended; another one is started when it is needed */
     bool returned;  /* FROM_SERVER: another one waits for START; still lost */
-    struct err why; /* how the process ended last */
-    int crashes;    /* in a row */
-    int own_ends;   /* those of them that were the program's own doing */
-    int64_t good;   /* steps since the last crash */
+    struct err why; /* how the process ended last, as a sentence and as data */
+    struct program_end why_end;
+    int crashes;  /* in a row */
+    int own_ends; /* those of them that were the program's own doing */
+    int64_t good; /* steps since the last crash */
     /* marks.c */
     float *given; /* [2 n_marks] of the parameters that were given, and then; owned */
     size_t n_marks;

@@ -39,6 +39,7 @@ struct program {
     struct telemetry *telemetry; /* borrowed */
     enum phase phase;            /* told again while the rank waits for the program */
     struct child child;
+    struct program_end end; /* of the child, once the program has left */
     struct link link;
     struct peers peers; /* where the programs of all ranks meet, if they do */
     struct block block;

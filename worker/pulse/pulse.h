@@ -41,7 +41,9 @@ struct pulse *pulse_start(const struct pulse_config *config, struct err *e);
 void pulse_stop(struct pulse *p, double grace);
 /* The trainer's side. `profile` reports the values as they are given. */
 void pulse_telemetry(struct pulse *p, struct telemetry *out);
-/* Queues the fact that this rank has ended; why: of OUTCOME_FAILED, else NULL. */
-void pulse_ended(struct pulse *p, enum outcome outcome, const struct err *why);
+/* Queues the fact that this rank has ended. Of OUTCOME_FAILED: why, and how its program ended, if
+ * that is why; else NULL. */
+void pulse_ended(struct pulse *p, enum outcome outcome, const struct err *why,
+                 const struct program_end *program);
 
 #endif

@@ -327,7 +327,8 @@ void pulse_telemetry(struct pulse *p, struct telemetry *out)
                               .served = on_served};
 }
 
-void pulse_ended(struct pulse *p, enum outcome outcome, const struct err *why)
+void pulse_ended(struct pulse *p, enum outcome outcome, const struct err *why,
+                 const struct program_end *program)
 {
     struct fact f = fact_of(p, FACT_ENDED);
     f.ended.outcome = outcome;
@@ -335,6 +336,7 @@ void pulse_ended(struct pulse *p, enum outcome outcome, const struct err *why)
     if (why) { /* a job's error has no field for a hint */
         snprintf(f.ended.message, sizeof(f.ended.message), "%s%s%s", why->message,
                  why->hint[0] ? "; " : "", why->hint);
+        f.ended.program = program ? *program : f.ended.program;
     }
     tell(p, &f);
 }

@@ -134,6 +134,7 @@ CALLS = {
     "es_state": [c_char_p, c_size_t],
     "es_leave": [],
     "es_failed": [c_char_p],
+    "es_raised": [c_char_p, c_char_p, c_char_p, c_int],
     "es_refused": [c_char_p],
 }
 

@@ -59,16 +59,12 @@ def alone():
 SAID_MOST = 240  # characters of an exception, so that where it was raised is not cut off
 
 
-def _sentence(kind, value, trace, folder):
-    """'NameError: name 'los' is not defined (train.py, line 12)', the innermost line that is in the
-    program's folder. What we refuse ourselves is a sentence of its own."""
-    said = "".join(traceback.format_exception_only(kind, value)).strip()
-    if isinstance(value, Error):
-        return said
+def _place(trace, folder):
+    """('train.py', 12), the innermost line that is in the program's folder; or None."""
     files = [at for at in traceback.extract_tb(trace) if at.filename[:1] != "<"]  # <frozen os>
     names = [(os.path.join(folder, at.filename), at.lineno) for at in files]
     own = [(os.path.relpath(name, folder), n) for name, n in names if name.startswith(folder)]
-    return "%s (%s, line %d)" % (said[:SAID_MOST], *own[-1]) if own else said
+    return own[-1] if own else None
 
 
 class Run:
@@ -296,10 +292,18 @@ class Run:
             self.before_leave()
         self._held(self._library.leave)
 
-    def failed(self, error, sentence):
-        """Ends with this exception. What we refuse ourselves is not tried again."""
-        final = isinstance(error, Error) and not isinstance(error, Lost)
-        (self._library.refused if final else self._library.failed)(sentence.encode())
+    def failed(self, kind, error, place):
+        """Ends with this exception, raised at `place`: "NameError: name 'los' is not defined
+        (train.py, line 12)". What we refuse ourselves is a sentence, and not tried again."""
+        said = "".join(traceback.format_exception_only(kind, error)).strip()
+        if isinstance(error, Error):
+            final = not isinstance(error, Lost)
+            (self._library.refused if final else self._library.failed)(said.encode())
+            return
+        sentence = "%s (%s, line %d)" % (said[:SAID_MOST], *place) if place else said
+        sentence += self._why_sizes(error)
+        file, line = place or (None, 0)
+        self._library.raised(sentence.encode(), said.encode(), file and file.encode(), line)
 
     def _why_sizes(self, error):
         """A state that is kept from batch to batch, as a word model's, meets other rows."""
@@ -325,8 +329,7 @@ class Run:
                 sys.stderr.flush()
             finally:
                 if first:
-                    said = _sentence(kind, value, trace, folder)
-                    self._quietly(self.failed, value, said + self._why_sizes(value))
+                    self._quietly(self.failed, kind, value, _place(trace, folder))
 
         def on_exit():
             if os.getpid() == pid and not ended:

@@ -77,7 +77,9 @@ static struct failure attempt_failure(const struct run *r)
         return death; /* what others say of it, or MPI for them, follows from it */
     }
     if (end && end->outcome == OUTCOME_FAILED && (told_why(r) || !r->end.named)) {
-        return failure_of(end->code, end->message, end->rank, end->node, number);
+        struct failure why = failure_of(end->code, end->message, end->rank, end->node, number);
+        why.program = end->program;
+        return why;
     }
     if (r->end.named) {
         const char *node = r->monitor ? monitor_node(r->monitor, rank) : "";

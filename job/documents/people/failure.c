@@ -24,37 +24,23 @@ json_t *failure_json(const struct failure *f)
         json_object_set_new(j, "phase", json_string(f->phase));
         json_object_set_new(j, "age_seconds", json_real(f->age_seconds));
     }
-    return j;
-}
-
-/* Behind "rank 1 on 'node'", if that stands here. */
-static const char *behind_rank(const char *at)
-{
-    int end = 0;
-    sscanf(at, "rank %*d on '%*[^']'%n", &end);
-    return at + end;
-}
-
-/* Up to the last lines of a program, which may have times and names of folders. */
-static bool same_words(const char *a, const char *b)
-{
-    static const char lines[] = "its last lines: ";
-    for (;; a++, b++) {
-        a = behind_rank(a);
-        b = behind_rank(b);
-        if (*a != *b || !*a || strncmp(a, lines, sizeof lines - 1) == 0) {
-            return *a == *b;
-        }
+    if (f->program.there) {
+        json_object_set_new(j, "program", program_end_json(&f->program));
     }
+    return j;
 }
 
 bool failure_repeats(const char *before, const struct failure *now)
 {
     json_t *error = now->code == ERR_PROGRAM && before ? json_loads(before, 0, NULL) : NULL;
-    const char *code = NULL, *message = NULL;
-    bool read = error && json_unpack(error, "{s:s, s:s}", "code", &code, "message", &message) == 0;
-    bool same =
-        read && strcmp(code, err_name(ERR_PROGRAM)) == 0 && same_words(message, now->message);
+    bool same = false;
+    if (error && strcmp(jsonx_string_at(error, "code"), err_name(ERR_PROGRAM)) == 0) {
+        struct jsonx_problems problems = {0};
+        struct document d = document_plain(error, &problems);
+        struct program_end then;
+        program_end_parse(&d, &then);
+        same = document_close(&d, "the error", NULL) >= 0 && program_end_same(&then, &now->program);
+    }
     json_decref(error);
     return same;
 }

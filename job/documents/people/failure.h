@@ -1,11 +1,12 @@
 /* Failure: why an attempt did not go well. It stands in the store as the job's `error`, and the API
- * prints it: {"code", "message", "rank", "node", "attempt"}, and of a rank that was lost also
- * {"phase", "age_seconds"}. The API's form has no format number.
+ * prints it: {"code", "message", "rank", "node", "attempt"}, of a rank that was lost also {"phase",
+ * "age_seconds"}, and of a user's program that ended {"program"}. The API's form has no format
+ * number.
  */
 #ifndef JOB_DOCUMENTS_PEOPLE_FAILURE_H
 #define JOB_DOCUMENTS_PEOPLE_FAILURE_H
 
-#include "job/documents/document.h"
+#include "job/documents/ranks/program_end.h"
 
 struct failure {
     enum err_code code;
@@ -13,16 +14,17 @@ struct failure {
     int rank;                 /* COORDINATOR: no rank is to blame */
     char node[DOCUMENT_NODE]; /* of that rank; empty: none */
     int attempt;
-    char phase[16];     /* the phase in which the rank was lost; empty: it was not */
-    double age_seconds; /* age of the heartbeat or progress by which it was lost, seconds */
+    char phase[16];             /* the phase in which the rank was lost; empty: it was not */
+    double age_seconds;         /* age of the heartbeat or progress by which it was lost, seconds */
+    struct program_end program; /* .there: its end is the failure */
 };
 
 /* rank COORDINATOR, node NULL or empty: none. */
 struct failure failure_of(enum err_code code, const char *message, int rank, const char *node,
                           int attempt);
 json_t *failure_json(const struct failure *f); /* new reference */
-/* Has the user's program ended as in the attempt before: ERR_PROGRAM at the same step with the same
- * words, whichever rank they name? Then another attempt would end in the same way. before: that
+/* Has the user's program ended as in the attempt before: ERR_PROGRAM in the same way at the same
+ * step, whichever rank told it? Then another attempt would end in the same way. before: that
  * failure as failure_json prints it; NULL: none. */
 bool failure_repeats(const char *before, const struct failure *now);
 /* The code that err_name() prints so; false: there is none, and *out is ERR_INTERNAL. */

@@ -46,6 +46,7 @@ static void write_ended(json_t *j, const struct ended *end)
     json_object_set_new(j, "outcome", json_string(outcome_name(end->outcome)));
     json_object_set_new(j, "code", json_string(err_name(end->code)));
     json_object_set_new(j, "message", jsonx_text(end->message));
+    json_object_set_new(j, "program", program_end_json(&end->program));
 }
 
 static void write_saved(json_t *j, const struct fact *f, const char *file)
@@ -159,6 +160,7 @@ static void read_ended(const struct document *d, struct ended *end)
         document_problem(d, "code", "'%s' is not the code of an error", code);
     }
     document_sentence(d, "message", end->message, sizeof end->message);
+    program_end_parse(d, &end->program);
 }
 
 void ended_parse(const struct document *d, struct ended *out)

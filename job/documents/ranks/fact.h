@@ -26,7 +26,7 @@
  *                                                                    worker that was lost
  *   returned    keeper      left                                     a worker that was lost is
  *                                                                    there again
- *   ended       keeper      outcome code message                     the attempt ended
+ *   ended       keeper      outcome code message program             the attempt ended
  *               any rank    the same, "failed"                       of a failure every rank tells
  *                                                                    its own
  * *: where it is lost, the lowest rank that is left.
@@ -40,6 +40,7 @@
 #include "job/documents/ranks/evaluation.h"
 #include "job/documents/ranks/joined.h"
 #include "job/documents/ranks/norms.h"
+#include "job/documents/ranks/program_end.h"
 
 enum { FACT_FORMAT = 1, FACT_FILE = 4096 };
 /* The number of the fact "lost", the last report about a rank's process: above all numbers that the
@@ -76,6 +77,7 @@ struct ended {
     char message[DOCUMENT_MESSAGE];
     int rank; /* that told it, and its node */
     char node[DOCUMENT_NODE];
+    struct program_end program; /* .there: its end is why */
 };
 
 struct fact {

@@ -2,7 +2,7 @@
 import {globalSteps, rateAt} from '../measures/measures.js';
 import {known, plain, whole} from '../text/format.js';
 
-import {programFailure} from './program.js';
+import {howOf, saidOf} from './program.js';
 
 const NOT_FINITE = /loss (is not finite|became NaN or infinite)/;
 const BAD_DATA = /^cannot read data set/;
@@ -46,17 +46,21 @@ function notFinite(job) {
  * @returns {Page.Verdict | null}
  */
 function ofProgram(job) {
-  const failed = programFailure(job.error?.message || '');
-  if (!failed) {
+  const end = job.error?.program;
+  if (!end) {
     return null;
   }
-  const {all, how, said} = failed;
-  const where = failed.where || aboutStep(job);
-  const text = (how ? ' ended' + how : ' failed') + where + ': ' + said.replace(/\.$/, '') + '.';
+  const all = end.every_rank, said = saidOf(end).replace(/\.$/, '');
+  const where =
+      all ? ' in step ' + whole(all.step) + ' of epoch ' + whole(all.epoch) : aboutStep(job);
+  const text = ' ' + howOf(end) + where + (said ? ': ' + said : '') + '.';
   const node = job.error?.node;
-  return all || !node
-      ? {parts: ['The program' + (all ? ' of every node' : '') + text], key: 'failed'}
-      : {parts: ['The program on ', {node}, text], key: 'failed'};
+  const parts = all ? ['The program of every node' + text]
+      : node        ? ['The program on ', {node}, text]
+                    : ['The program' + text];
+  const evidence =
+      end.signal === 'SIGKILL' ? 'The kernel ends a process so where memory runs out.' : '';
+  return {parts, evidence, key: 'failed'};
 }
 
 /**

@@ -1,46 +1,30 @@
-/* What a user's program failed of, taken out of the message in which ranks tell it
-   (worker/program/). Pure. */
-
-const RANK = /the program of rank \d+ on '[^']*'/;
-const ALL = /^the programs of all ranks ended in step (\d+) of epoch (\d+); here: /;
-const CANNOT = new RegExp('^' + RANK.source + ' cannot go on: ');
-const ENDED = new RegExp('^' + RANK.source + ' ended with exit code (\\d+)(: |; its last lines: )');
-const LINES = ' | ';
+/* How a user's program ended, in words, and the traceback in what it printed. Pure. */
 
 /**
- * `all`: the programs of all ranks failed at one place, which `where` names; `how` it ended, if not
- * by an exception alone; `said`: the exception, with file and line, or the program's last line.
- * @typedef {{all: boolean, where: string, how: string, said: string}} ProgramFailure
+ * What it said last: its exception with file and line, its reason, or its last line; '' for
+ * nothing.
+ * @param {Api.ProgramEnd} end
  */
+export function saidOf({exception, file, line, reason, last_line: last}) {
+  const place = file && line ? ' (' + file + ', line ' + line + ')' : '';
+  return exception ? exception + place : reason || last || '';
+}
 
 /**
- * Null where the message is of no program.
- * @param {string} message
- * @returns {ProgramFailure | null}
+ * How it ended, after "the program".
+ * @param {Api.ProgramEnd} end
  */
-export function programFailure(message) {
-  const all = ALL.exec(message);
-  const own = all ? message.slice(all[0].length) : message;
-  const [cannot, ended] = [CANNOT.exec(own), ENDED.exec(own)];
-  const told = cannot || ended;
-  if (!told) {
-    return null;
-  }
-  const said = own.slice(told[0].length).split(LINES).pop()?.trim() || '';
-  const exception = cannot || ended?.[2] === ': ';
-  return {
-    all: Boolean(all),
-    where: all ? ' in step ' + all[1] + ' of epoch ' + all[2] : '',
-    how: exception ? '' : ' with exit code ' + ended?.[1],
-    said
-  };
+export function howOf({exception, exit_code: code, signal}) {
+  return signal                    ? 'was ended by ' + signal
+      : exception || code === null ? 'failed'
+                                   : 'ended with exit code ' + code;
 }
 
 /**
  * An error's words without who said them, so that those of several ranks can be compared.
- * @param {string} why
+ * @param {Api.JobError | null | undefined} error
  */
-export const wordsOf = (why) => programFailure(why)?.said ?? why.split(LINES).pop() ?? '';
+export const wordsOf = (error) => (error?.program && saidOf(error.program)) || error?.message || '';
 
 /**
  * How many lines an exception has, the first of `lines`. Indented ones go on, and all behind one

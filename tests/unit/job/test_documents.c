@@ -375,7 +375,11 @@ static void a_bookmark_is_read_as_it_was_written(void **state)
     b.gate_open = true;
     b.log_offset = 4096;
     b.has_ended = true;
-    b.ended = (struct ended){OUTCOME_FAILED, ERR_DATA, "too short", 1, "n2"};
+    b.ended = (struct ended){.outcome = OUTCOME_FAILED,
+                             .code = ERR_DATA,
+                             .message = "too short",
+                             .rank = 1,
+                             .node = "n2"};
     b.program = (struct joined){"", "SGD", 10, 2, 100, 20, 3};
     b.left = calloc(1, sizeof *b.left);
     b.left[b.n_left++] = (struct departure){.who = 1, .step = 412, .others = 3, .pushes = 2};

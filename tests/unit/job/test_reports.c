@@ -98,6 +98,15 @@ static void what_is_wrong_with_a_heartbeat_is_said(void **state)
 
 /* ---- facts ----------------------------------------------------------------------------------- */
 
+static const struct program_end raised = {.there = true,
+                                          .exit_code = 1,
+                                          .exception = "KeyError: 'x'",
+                                          .file = "train.py",
+                                          .line = 12,
+                                          .last_line = "KeyError: 'x'",
+                                          .epoch = 2,
+                                          .step = 5};
+
 static struct fact some_fact(enum fact_type type)
 {
     struct fact f = {.type = type, .from = from_rank, .number = 7, .node = "n2"};
@@ -148,7 +157,7 @@ static struct fact some_fact(enum fact_type type)
         staleness_add(&f.left.staleness, 2, 32);
         break;
     case FACT_ENDED:
-        f.ended = (struct ended){OUTCOME_FAILED, ERR_DATA, "cannot read it", 1, "n2"};
+        f.ended = (struct ended){OUTCOME_FAILED, ERR_DATA, "cannot read it", 1, "n2", raised};
         break;
     }
     return f;
@@ -302,6 +311,12 @@ static void what_is_wrong_with_a_fact_about_an_end_is_said(void **state)
         {"code", NULL, "the fact is not valid: /code: is missing"},
         {"code", "'a'", "the fact is not valid: /code: 'a' is not the code of an error"},
         {"message", "5", "the fact is not valid: /message: must be a text"},
+        {"program", "5", "the fact is not valid: /program: must be an object"},
+        {"program/line", "-1",
+         "the fact is not valid: /program/line: must be a whole number, 0 to 2147483647"},
+        {"program/every_rank/step", "0",
+         "the fact is not valid: /program/every_rank/step: must be a whole number, 1 to "
+         "9223372036854775807"},
     };
     (void)state;
     EACH_SAYS(some_fact_json(FACT_CRASHED), crashed, read_fact);
@@ -371,6 +386,48 @@ static void a_failure_is_told_as_the_api_prints_it(void **state)
                                             "cannot start", "rank", "node", "attempt", 3));
 }
 
+static void a_programs_end_is_told_as_data(void **state)
+{
+    struct failure f = failure_of(ERR_PROGRAM, "it ended", 1, "n2", 3);
+    (void)state;
+    f.program = raised;
+    json_t *j = failure_json(&f);
+    assert_same(json_incref(json_object_get(j, "program")),
+                json_pack("{s:i, s:n, s:s, s:s, s:i, s:n, s:s, s:{s:i, s:i}}", "exit_code", 1,
+                          "signal", "exception", "KeyError: 'x'", "file", "train.py", "line", 12,
+                          "reason", "last_line", "KeyError: 'x'", "every_rank", "epoch", 2, "step",
+                          5));
+    json_decref(j);
+}
+
+static bool repeats(struct program_end then, struct program_end now)
+{
+    struct failure f = failure_of(ERR_PROGRAM, "it ended", 1, "n2", 3);
+    f.program = then;
+    json_t *j = failure_json(&f);
+    char *before = json_dumps(j, JSON_COMPACT);
+    f = failure_of(ERR_PROGRAM, "another rank tells it", 0, "n1", 4);
+    f.program = now;
+    bool same = failure_repeats(before, &f);
+    free(before);
+    json_decref(j);
+    return same;
+}
+
+static void a_program_that_ends_twice_in_the_same_way_is_recognised(void **state)
+{
+    struct program_end other = raised, none = {0};
+    (void)state;
+    snprintf(other.last_line, sizeof other.last_line, "at 12:03");
+    assert_true(repeats(raised, other));
+    other.step = 6;
+    assert_false(repeats(raised, other));
+    other = raised;
+    other.line = 13;
+    assert_false(repeats(raised, other));
+    assert_false(repeats(none, none));
+}
+
 static void how_a_process_ended_tells_whether_it_was_killed(void **state)
 {
     (void)state;
@@ -401,6 +458,8 @@ int main(void)
         cmocka_unit_test(people_are_told_a_file_without_its_folder),
         cmocka_unit_test(evaluations_are_kept_and_those_past_a_step_dropped),
         cmocka_unit_test(a_failure_is_told_as_the_api_prints_it),
+        cmocka_unit_test(a_programs_end_is_told_as_data),
+        cmocka_unit_test(a_program_that_ends_twice_in_the_same_way_is_recognised),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

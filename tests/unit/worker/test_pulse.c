@@ -326,9 +326,10 @@ static void the_last_fact_arrives_before_the_pulse_ends(void **state)
 {
     struct place *p = *state;
     struct err why = {0};
+    struct program_end end = {.there = true, .exit_code = 3};
     char last[32] = "0-0";
     err_set(&why, ERR_DATA, "the loss became NaN or infinite");
-    pulse_ended(p->pulse, OUTCOME_FAILED, &why);
+    pulse_ended(p->pulse, OUTCOME_FAILED, &why, &end);
     pulse_stop(p->pulse, 60);
     p->pulse = NULL;
     json_t *facts = store_facts_read(p->store, job, last, 10, &err_);
@@ -337,6 +338,8 @@ static void the_last_fact_arrives_before_the_pulse_ends(void **state)
     assert_string_equal(json_string_value(json_object_get(fact, "code")), "data");
     assert_string_equal(json_string_value(json_object_get(fact, "message")),
                         "the loss became NaN or infinite");
+    const json_t *program = json_object_get(fact, "program");
+    assert_int_equal(json_integer_value(json_object_get(program, "exit_code")), 3);
     json_decref(facts);
 }
 

@@ -360,10 +360,35 @@ bool child_ended_itself(struct child *c)
     return itself;
 }
 
+static void note_end(struct child *c)
+{
+    bool exited = WIFEXITED(c->status);
+    c->end = (struct program_end){.there = true, .exit_code = exited ? WEXITSTATUS(c->status) : -1};
+    if (exited) {
+        exception_note(&c->exception, &c->end);
+    } else {
+        const char *name = sigabbrev_np(WTERMSIG(c->status));
+        snprintf(c->end.signal, sizeof(c->end.signal), "SIG%s", name ? name : "RT");
+    }
+    pthread_mutex_lock(&c->lock);
+    if (c->n_lines > 0) {
+        snprintf(c->end.last_line, sizeof(c->end.last_line), "%s",
+                 c->lines[(c->n_lines - 1) % CHILD_LINES]);
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
+void child_gave_up(struct child *c, const char *reason)
+{
+    c->end = (struct program_end){.there = true, .exit_code = -1};
+    snprintf(c->end.reason, sizeof(c->end.reason), "%s", reason);
+}
+
 const char *child_epitaph(struct child *c, char *out, size_t bytes)
 {
     char lines[300], exception[sizeof(c->exception.said) + sizeof(c->exception.file) + 20];
     child_last_lines(c, lines, sizeof(lines)); /* waits until all is read */
+    note_end(c);
     exception_print(&c->exception, exception, sizeof(exception));
     const char *sep = lines[0] ? "; " : "";
     if (WIFSIGNALED(c->status)) {

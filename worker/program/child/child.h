@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "job/documents/ranks/program_end.h"
 #include "worker/program/child/exception.h"
 #include "worker/program/child/peers.h"
 
@@ -46,6 +47,7 @@ struct child {
     pthread_t reader;
     pthread_mutex_t lock; /* guards the lines and the exception */
     struct exception exception;
+    struct program_end end; /* how it ended; filled by child_epitaph and child_gave_up */
     char lines[CHILD_LINES][CHILD_LINE];
     int n_lines; /* that were printed in all */
     /* the reader's: */
@@ -71,8 +73,10 @@ double child_cpu(const struct child *c);
 bool child_works(const struct child *c);
 /* "was ended by signal 9 …; its last lines: …" into out, or, if the last that it printed is an
  * exception of Python, "ended with exit code 1: KeyError: 'x' (train.py, line 12)"; after
- * child_ended. */
+ * child_ended. c->end has the same as data. */
 const char *child_epitaph(struct child *c, char *out, size_t bytes);
+/* c->end of a program that goes on no more by itself, or is not started again, for this reason. */
+void child_gave_up(struct child *c, const char *reason);
 /* The last lines alone, "its last lines: …", or "" if it printed nothing. */
 const char *child_last_lines(struct child *c, char *out, size_t bytes);
 /* The thread that reads its output; arg: the child. */

@@ -70,13 +70,17 @@ void exception_read(struct exception *x, const char *line)
     }
 }
 
-const char *exception_print(const struct exception *x, char *out, size_t bytes)
+void exception_note(const struct exception *x, struct program_end *out)
 {
     bool placed = x->said[0] && x->own && x->line > 0;
-    if (placed) {
-        snprintf(out, bytes, "%s (%s, line %d)", x->said, x->file, x->line);
-    } else {
-        snprintf(out, bytes, "%s", x->said);
-    }
-    return out;
+    snprintf(out->exception, sizeof(out->exception), "%s", x->said);
+    snprintf(out->file, sizeof(out->file), "%s", placed ? x->file : "");
+    out->line = placed ? x->line : 0;
+}
+
+const char *exception_print(const struct exception *x, char *out, size_t bytes)
+{
+    struct program_end end = {.there = true};
+    exception_note(x, &end);
+    return program_end_said(&end, out, bytes);
 }

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "job/documents/ranks/program_end.h"
+
 struct exception {
     bool open;      /* within a traceback: its exception comes */
     bool own;       /* `file` is none of a library's */
@@ -21,5 +23,7 @@ struct exception {
 void exception_read(struct exception *x, const char *line);
 /* "KeyError: 'x' (train.py, line 12)" into out, or "" if the newest line ends no traceback. */
 const char *exception_print(const struct exception *x, char *out, size_t bytes);
+/* The same as data: exception, file, line. */
+void exception_note(const struct exception *x, struct program_end *out);
 
 #endif

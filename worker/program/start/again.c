@@ -73,9 +73,24 @@ static int end_for_good(const struct program_engine *g, struct err *e)
     return err_prefix(e, "three times in a row, without %d good steps in between", (int)GOOD_STEPS);
 }
 
+/* What ends the job is told with the end of its own program, not with one that was survived. */
+static void take_why(struct program_engine *g, struct err *e)
+{
+    g->why = *e;
+    g->why_end = g->p->child.end;
+    g->p->child.end.there = false;
+    err_clear(e);
+}
+
+static void give_why(const struct program_engine *g, struct err *e)
+{
+    *e = g->why;
+    g->p->child.end = g->why_end;
+}
+
 int again_survive(struct program_engine *g, int rc, struct err *e)
 {
-    char why[600];
+    char why[600], text[400], said[500];
     const struct telemetry *t = g->base.env->telemetry;
     talk_judge(g, e);
     if (!g->p->link.gone || g->answered < 0 || g->doing == GONE || g->p->refused) {
@@ -85,13 +100,14 @@ int again_survive(struct program_engine *g, int rc, struct err *e)
     if (g->crashes >= CRASHES_MOST) {
         return end_for_good(g, e);
     }
-    log_warn("program", "is started again", "crash=%d of=%d why=%s", g->crashes, CRASHES_MOST,
-             log_quote(why, sizeof(why), e->message));
+    program_end_said(&g->p->child.end, text, sizeof(text));
+    log_warn("program", "is started again", "crash=%d of=%d why=%s said=%s", g->crashes,
+             CRASHES_MOST, log_quote(why, sizeof(why), e->message),
+             log_quote(said, sizeof(said), text));
     if (t->crashed) {
         t->crashed(t->ctx, e->message);
     }
-    g->why = *e;
-    err_clear(e);
+    take_why(g, e);
     rc = g->lost ? 0 : kept_save(g, e);
     g->lost = true;
     g->returned = g->holding = g->gave = false;
@@ -388,28 +404,31 @@ static int resume(struct program_engine *g, struct work *w, struct dev_result *o
     return rc;
 }
 
-/* The coordinator compares these words with those of the next attempt (failure_repeats). */
+/* The coordinator compares this end with that of the next attempt (failure_repeats). */
 static int all_ended(const struct program_engine *g, struct err *e)
 {
     const struct wire_message *at = sent(g, g->number);
     int64_t batch = g->base.env->spec->batching.global_batch;
-    *e = g->why;
+    struct program_end *end = &g->p->child.end;
+    give_why(g, e);
     e->code = ERR_PROGRAM;
+    end->step = at->slice.start / (batch > 0 ? batch : 1) + 1;
+    end->epoch = at->slice.epoch + 1;
     return err_prefix(e, "the programs of all ranks ended in step %lld of epoch %lld; here",
-                      (long long)(at->slice.start / (batch > 0 ? batch : 1) + 1),
-                      (long long)at->slice.epoch + 1);
+                      (long long)end->step, (long long)end->epoch);
 }
 
 int again_no_state(const struct program_engine *g, struct err *e)
 {
-    char named[80] = "";
+    char named[80] = "", why[200];
     if (g->p->about.optimizer_name[0]) {
         snprintf(named, sizeof(named), " '%s'", g->p->about.optimizer_name);
     }
-    err_set(e, ERR_UNSUPPORTED,
-            "%s cannot go on: its optimizer%s keeps a state from step to step, which the programs "
-            "do not give",
-            g->p->link.who, named);
+    snprintf(why, sizeof(why),
+             "its optimizer%s keeps a state from step to step, which the programs do not give",
+             named);
+    child_gave_up(&g->p->child, why);
+    err_set(e, ERR_UNSUPPORTED, "%s cannot go on: %s", g->p->link.who, why);
     err_hint(e, "a program gives its state where it says has_state (es_join), as Python's do");
     return -ERR_UNSUPPORTED;
 }
@@ -460,7 +479,7 @@ int again_end(struct program_engine *g, struct err *e)
     int64_t next = g->returned ? g->number : g->number + 1;
     int rc = 0;
     if (!again_is_known(g)) {
-        *e = g->why;
+        give_why(g, e);
         e->code = program_ended_itself(g->p, e) ? ERR_PROGRAM : ERR_PEER;
         return err_prefix(e, "it ended in its last step, and its parameters with it");
     }

@@ -157,6 +157,25 @@ static void take_epochs(struct program *p, const struct wire_message *m)
     }
 }
 
+/* text: the sentence, and behind its NUL, before `end`, perhaps an exception. */
+static int take_failure(struct program *p, const struct wire_message *m, const char *text,
+                        const char *end, struct err *e)
+{
+    const char *exception = text + strlen(text) < end ? text + strlen(text) + 1 : "";
+    child_gave_up(&p->child, text);
+    struct program_end *told = &p->child.end;
+    if (exception[0]) {
+        snprintf(told->exception, sizeof(told->exception), "%s", exception);
+        snprintf(told->file, sizeof(told->file), "%.*s", (int)sizeof(m->failed.file),
+                 m->failed.file);
+        told->line = m->failed.line;
+    }
+    p->link.gone = true;
+    p->refused = m->flags & WIRE_FINAL;
+    return err_set(e, p->refused ? ERR_INVALID : ERR_PEER, "%s cannot go on: %.300s", p->link.who,
+                   text);
+}
+
 int program_aside(struct program *p, const struct wire_message *m, int fd, struct err *e)
 {
     char *text = NULL;
@@ -168,10 +187,7 @@ int program_aside(struct program *p, const struct wire_message *m, int fd, struc
         break;
     case WIRE_FAILED:
         text = link_read_text(fd, 1 << 16, &n);
-        p->link.gone = true;
-        p->refused = m->flags & WIRE_FINAL;
-        rc = err_set(e, p->refused ? ERR_INVALID : ERR_PEER, "%s cannot go on: %.300s", p->link.who,
-                     text ? text : "");
+        rc = take_failure(p, m, text ? text : "", text ? text + n : "", e);
         break;
     default:
         return ASIDE_NOT;

@@ -306,6 +306,7 @@ void program_joined(const struct program *p, const struct jobspec *spec, struct 
 void program_leave(struct program *p)
 {
     static const double grace_seconds = 2;
+    struct program_end end = p->child.end.there ? p->child.end : p->end;
     enter_undo(p, grace_seconds);
     peers_close(&p->peers);
     block_release(&p->block);
@@ -313,5 +314,6 @@ void program_leave(struct program *p)
     free(p->params);
     free(p->stats);
     own_state_release(&p->state);
-    *p = (struct program){.link = LINK_NONE, .peers = {.listener = -1}, .block = {.fd = -1}};
+    *p = (struct program){
+        .end = end, .link = LINK_NONE, .peers = {.listener = -1}, .block = {.fd = -1}};
 }

@@ -6,7 +6,7 @@ import {wordsOf} from '../../../sentences/program.js';
 import {serviceNow} from '../../../service/servicetime.js';
 import {clock, duration, whole} from '../../../text/format.js';
 
-import {fieldOf} from './loglines.js';
+import {fieldOf, whyOf} from './loglines.js';
 import {resizeOf, resizeText} from './resizes.js';
 
 /** @typedef {import('../view.js').JobView} JobView */
@@ -29,7 +29,7 @@ function firstError({job}, lines, from, to) {
   const found = lines.find(
       ({level, at}) => level === 'error' && Date.parse(at) >= begin && Date.parse(at) < end);
   const node = (job.workers || []).find((w) => w.rank === found?.id)?.node;
-  const text = found ? wordsOf(fieldOf(found.line, 'why')) || fieldOf(found.line, 'msg') : '';
+  const text = found ? whyOf(found.line) || fieldOf(found.line, 'msg') : '';
   return [node, text].filter(Boolean).join(': ');
 }
 
@@ -66,7 +66,7 @@ function stepsText(from, to) {
  */
 function lastly({state, error}) {
   const ends = {
-    failed: wordsOf(error?.message || '') || 'it failed',
+    failed: wordsOf(error) || 'it failed',
     succeeded: 'it succeeded',
     cancelled: 'it was cancelled',
     paused: 'the job is paused',

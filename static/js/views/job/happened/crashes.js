@@ -4,7 +4,7 @@
 import {active} from '../../../elements/states.js';
 import {getText, job as path} from '../../../service/api.js';
 
-import {fieldOf, logsOf, timeOf} from './loglines.js';
+import {fieldOf, logsOf, timeOf, whyOf} from './loglines.js';
 
 /**
  * `time` and `back` are seconds since the job's start; back: NaN while the program has not
@@ -31,7 +31,7 @@ export function crashesIn(lines, {node, rank}, began) {
     const says = line.includes('mod=program') ? fieldOf(line, 'msg') : '';
     const open = found[found.length - 1];
     if (says === 'is started again') {
-      found.push({node, rank, time, at, back: NaN, message: fieldOf(line, 'why')});
+      found.push({node, rank, time, at, back: NaN, message: whyOf(line)});
     } else if (says === 'goes on' && open && Number.isNaN(open.back)) {
       open.back = time;
     }

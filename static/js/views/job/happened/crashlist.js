@@ -1,7 +1,6 @@
 /* The list of programs that ended and were restarted; empty where there is none. */
 import {h, keyed, say} from '../../../elements/dom.js';
 import {scroller, table} from '../../../elements/widgets.js';
-import {wordsOf} from '../../../sentences/program.js';
 import {clock, known, plural, seconds} from '../../../text/format.js';
 
 /** @typedef {import('../view.js').JobView} JobView */
@@ -32,7 +31,7 @@ export class CrashList {
   makeRow(c) {
     const back = h('td', {class: 'num'});
     const node = h('tr', null, h('td', {text: clock(c.at, true)}),
-        h('td', null, this.view.key.label(c.node)), h('td', {text: wordsOf(c.message)}), back);
+        h('td', null, this.view.key.label(c.node)), h('td', {text: c.message}), back);
     return {node, back};
   }
 }

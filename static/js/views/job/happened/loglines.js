@@ -51,6 +51,12 @@ export function fieldOf(line, name) {
   return (found?.[1] ?? found?.[2] ?? '').replace(/\\(.)/g, (_, c) => ESCAPED[c] ?? c);
 }
 
+/**
+ * Why something failed, as a line tells; of a user's program, what it said last.
+ * @param {string} line
+ */
+export const whyOf = (line) => fieldOf(line, 'said') || fieldOf(line, 'why');
+
 const RESTORED = 'msg="restored from a checkpoint"';
 
 /**
@@ -77,7 +83,7 @@ export function pretty(line) {
   const t = new Date(ts);
   const clock = Number.isNaN(t.getTime()) ? ts : t.toTimeString().slice(0, 8);
   const mod = first(line, /(?:^|\s)mod=(\S+)/);
-  const told = /(?:^|\s)(ts|level|mod|msg|job)=(?:"(?:[^"\\]|\\.)*"|\S+)/g;
+  const told = /(?:^|\s)(ts|level|mod|msg|job|said)=(?:"(?:[^"\\]|\\.)*"|\S+)/g;
   const rest = line.replace(told, '').trim();
   return clock + ' ' + levelOf(line) + ' ' + (mod ? mod + ': ' : '') + (msg[1] ?? msg[2]) +
       (rest ? '  ' + rest : '');

@@ -4,9 +4,9 @@
 import {fill, h, refill} from '../../../elements/dom.js';
 import {icon} from '../../../elements/icons.js';
 import {table} from '../../../elements/widgets.js';
-import {programFailure, tracebackIn, wordsOf} from '../../../sentences/program.js';
+import {tracebackIn} from '../../../sentences/program.js';
 import {known, plural, seconds} from '../../../text/format.js';
-import {fieldOf, pretty} from '../happened/loglines.js';
+import {fieldOf, pretty, whyOf} from '../happened/loglines.js';
 
 /** @typedef {import('../view.js').JobView} JobView */
 /** @typedef {import('../happened/logs.js').LogLine} LogLine */
@@ -48,9 +48,7 @@ export function causeOf(lines, error) {
   const since = Date.parse(cause?.at || '');
   const later =
       lines.filter((l) => l.level === 'error' && l.id !== error.rank && cause && l.at >= cause.at);
-  const traceback = error.code === 'program' || programFailure(error.message || '')
-      ? tracebackIn(printed(own.slice(0, at + 1)))
-      : [];
+  const traceback = error.program ? tracebackIn(printed(own.slice(0, at + 1))) : [];
   return {
     lines: traceback.length ? [] : own.slice(Math.max(0, at - BEFORE), at + 1),
     traceback,
@@ -59,16 +57,13 @@ export function causeOf(lines, error) {
   };
 }
 
-/* An error's words; of a program that ended, its exception or its last line. */
-const lastWords = (/** @type {LogLine} */ {line}) => wordsOf(fieldOf(line, 'why'));
-
 /**
  * Whether every rank failed with the same words, so that no node is the cause.
  * @param {LogLine[]} lines of all ranks in the order of time
  * @param {Api.Job} job
  */
 export function failedAlike(lines, {workers = []}) {
-  const words = new Map(lines.filter((l) => l.level === 'error').map((l) => [l.id, lastWords(l)]));
+  const words = new Map(lines.filter((l) => l.level === 'error').map((l) => [l.id, whyOf(l.line)]));
   const said = new Set(workers.map((w) => words.get(w.rank)));
   return workers.length > 1 && said.size === 1 && Boolean([...said][0]);
 }
@@ -118,7 +113,7 @@ export class FirstError {
     const {workers = []} = this.view.data.job;
     const rows = later.slice(0, MOST).map((l) => {
       const node = workers.find((w) => w.rank === l.id)?.node || 'the launcher';
-      const what = lastWords(l) || fieldOf(l.line, 'msg') || l.line;
+      const what = whyOf(l.line) || fieldOf(l.line, 'msg') || l.line;
       return h('tr', null, h('td', {class: 'num', text: '+' + seconds(Math.max(0, l.delay))}),
           h('td', {text: node}), h('td', {class: 'quiet', text: what}));
     });

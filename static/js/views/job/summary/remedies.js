@@ -2,7 +2,6 @@
    it. The first stands in the page's head too, as its one primary button. */
 import {fill, h, refill} from '../../../elements/dom.js';
 import {button, notice} from '../../../elements/widgets.js';
-import {programFailure} from '../../../sentences/program.js';
 import {CHECKPOINTS, continued, mayGoOn, remedies} from '../../../sentences/remedies.js';
 import {get, job as path, post} from '../../../service/api.js';
 
@@ -38,7 +37,7 @@ export class Remedies {
     if (!this.artifacts) {
       return;
     }
-    const alike = Boolean(programFailure(job.error?.message || '')?.all) ||
+    const alike = Boolean(job.error?.program?.every_rank) ||
         failedAlike(this.view.logs?.linesOf('all') || [], job);
     const all = remedies({job, artifacts: this.artifacts, tests: evaluations, alike});
     refill(this.list, JSON.stringify(all),
