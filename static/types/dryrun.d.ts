@@ -71,7 +71,8 @@ declare namespace Api {
   /** The answer to a valid POST jobs?dryRun=true. */
   interface DryRun {
     spec?: Spec;
-    parameters?: number;
+    /** Null: a program brings its own. */
+    parameters?: number|null;
     layers?: OutlinedLayer[];
     /** Of one sample. */
     activation_bytes?: number;

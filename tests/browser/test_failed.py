@@ -1,5 +1,6 @@
 """Pages of jobs that failed: the cause, what follows from it, and what can be done."""
 import json
+import re
 
 import pytest
 
@@ -182,6 +183,24 @@ def test_a_programs_end_is_the_sentence(page, program, sentence):
     text = call(page, "/js/sentences/verdict.js",
                 f"m.plain(m.verdict({json.dumps(document)}).parts)")
     assert text == sentence
+
+
+def test_what_a_program_never_told_is_no_number(page):
+    """The head said B = none, each node had a minibatch of 0, and programs that no rank started
+    again were "not yet" back, while "the other nodes went on"."""
+    again = ("ts=2026-01-02T03:02:00.000Z level=warn mod=program rank={} msg=\"is started again\" "
+             "why=\"it cannot go on\" said=\"KeyError: 'x' (a.py, line 2)\"\n")
+    document = job(state="failed", progress=None, assignment=None,
+                   workers=[worker(0, "a", batch=0), worker(1, "b", batch=0)], error={
+                       "code": "program", "message": "both ended", "node": "a", "rank": 0,
+                       "program": ended(exit_code=1)})
+    document["spec"].update(program={"name": "mine"}, batching={"policy": "dynamic"})
+    canned.show(page, document, logs={"0": again.format(0), "1": again.format(1)})
+    page.wait_text("#crashes", "2 times, 0 of them came back")
+    assert re.search(r"KeyError: 'x' \(a.py, line 2\)\s+never", page.text("#crashes tbody"))
+    assert "B = " not in page.text(".job-head"), page.text(".job-head")
+    rows = page.text("tr[data-node=a]")
+    assert re.search(r"^a\s+cpu:1\s+none", rows), rows
 
 
 def test_a_programs_traceback_stands_as_it_was_printed(page):

@@ -1,13 +1,13 @@
 /* How a user's program ended, in words, and the traceback in what it printed. Pure. */
 
 /**
- * What it said last: its exception with file and line, its reason, or its last line; '' for
+ * What it said last: its reason, its exception with file and line, or its last line; '' for
  * nothing.
  * @param {Api.ProgramEnd} end
  */
 export function saidOf({exception, file, line, reason, last_line: last}) {
   const place = file && line ? ' (' + file + ', line ' + line + ')' : '';
-  return exception ? exception + place : reason || last || '';
+  return reason || (exception ? exception + place : last) || '';
 }
 
 /**

@@ -88,6 +88,12 @@ export function bytes(x) {
 }
 
 /**
+ * A node's minibatch; 0 is that of a program which has not told its batch.
+ * @param {Maybe} n
+ */
+export const minibatch = (n) => whole(n || null);
+
+/**
  * @param {number} n
  * @param {string} one
  * @param {string} [many]

@@ -84,10 +84,10 @@ export class Expectation {
   drawFoot(answer, samples) {
     const global = answer.spec?.batching?.global_batch;
     const steps = Math.ceil(samples / (global || 1));
-    const {parameters} = answer; /* 0 of a program, which brings them */
+    const {parameters} = answer; /* null of a program, which brings them */
     say(this.foot,
         [
-          known(parameters) && parameters > 0 && whole(parameters) + ' parameters',
+          known(parameters) && whole(parameters) + ' parameters',
           known(samples) && whole(samples) + ' training samples',
           known(steps) &&
               'about ' + plural(steps, 'step') + ' of ' + whole(Math.min(global || 0, samples)) +

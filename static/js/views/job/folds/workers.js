@@ -3,7 +3,17 @@ import {fill, h, keyed, say, sayAll} from '../../../elements/dom.js';
 import {ended} from '../../../elements/states.js';
 import {scroller, table} from '../../../elements/widgets.js';
 import {hasServers} from '../../../spec/spec.js';
-import {age, known, mean, percent, plural, seconds, three, whole} from '../../../text/format.js';
+import {
+  age,
+  known,
+  mean,
+  minibatch,
+  percent,
+  plural,
+  seconds,
+  three,
+  whole
+} from '../../../text/format.js';
 
 import {Fold} from './fold.js';
 
@@ -21,7 +31,7 @@ const HEADS = [
 function workerFigures(w) {
   const st = w.staleness || {};
   return [
-    whole(w.batch), three(w.samples_per_second), known(w.samples) ? whole(w.samples) : '',
+    minibatch(w.batch), three(w.samples_per_second), known(w.samples) ? whole(w.samples) : '',
     known(w.updates) ? whole(w.updates) : '', seconds(w.load_seconds ?? NaN),
     seconds(w.compute_seconds), seconds(w.exchange_seconds), seconds(w.wait_seconds),
     known(st.mean) ? mean(st.mean) + ', max ' + whole(st.max) : ''

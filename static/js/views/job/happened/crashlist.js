@@ -1,5 +1,6 @@
 /* The list of programs that ended and were restarted; empty where there is none. */
 import {h, keyed, say} from '../../../elements/dom.js';
+import {active} from '../../../elements/states.js';
 import {scroller, table} from '../../../elements/widgets.js';
 import {clock, known, plural, seconds} from '../../../text/format.js';
 
@@ -22,9 +23,14 @@ export class CrashList {
   update() {
     const crashes = this.view.data.crashes.list;
     this.node.hidden = crashes.length === 0;
-    say(this.count, plural(crashes.length, 'time') + '; the other nodes went on');
+    const back = crashes.filter((c) => known(c.back)).length;
+    const away = active(this.view.data.job.state) ? 'not yet' : 'never';
+    say(this.count,
+        plural(crashes.length, 'time') +
+            (back === crashes.length ? '; the other nodes went on'
+                                     : ', ' + back + ' of them came back'));
     keyed(this.body, [...crashes].reverse(), (c) => c.rank + c.at, (c) => this.makeRow(c),
-        ({back}, c) => say(back, known(c.back) ? seconds(c.back - c.time) : 'not yet'));
+        ({back}, c) => say(back, known(c.back) ? seconds(c.back - c.time) : away));
   }
 
   /** @param {import('./crashes.js').Crash} c */

@@ -23,6 +23,7 @@ import {Labels} from './labels.js';
 /** @param {Api.Job} job */
 function facts(job) {
   const {spec} = job;
+  const batch = globalBatch(job); /* of a program that has not told it: NaN */
   const attempts = 1 + (spec?.max_restarts ?? 0);
   const restarts =
       job.restarts ?? 0; /* a job that was paused has another attempt, but none failed */
@@ -30,7 +31,7 @@ function facts(job) {
     h('span', {text: modelName(spec) + ' on ' + dataName(spec)}),
     job.program && h('span', {text: broughtBy(job)}),
     h('span', null, h('b', {text: strategyOf(spec)}),
-        ', ' + policyOf(spec) + ' minibatch, B = ' + whole(globalBatch(job))),
+        ', ' + policyOf(spec) + ' minibatch' + (known(batch) ? ', B = ' + whole(batch) : '')),
     h('span', {text: sizeText(job)}),
     sweepOf(job) && h('a', {href: '#/sweeps/' + sweepOf(job), text: 'of a sweep'}),
     restarts > 0 && h('span', {text: 'attempt ' + (restarts + 1) + ' of ' + attempts}),

@@ -8,7 +8,7 @@ import {scroller, table} from '../../../elements/widgets.js';
 import {equalSplit, median, stepTimes} from '../../../measures/measures.js';
 import {fitStep} from '../../../measures/steptime.js';
 import {globalBatch} from '../../../spec/spec.js';
-import {age, known, percent, seconds, three, whole} from '../../../text/format.js';
+import {age, known, minibatch, percent, seconds, three, whole} from '../../../text/format.js';
 
 /** @typedef {import('../view.js').JobView} JobView */
 /** @typedef {import('../model/model.js').JobModel} JobModel */
@@ -77,7 +77,7 @@ class NodeRow {
     const was = first !== undefined && first !== batch ? whole(first) + ' → ' : '';
     refill(this.batch, was + batch,
         () => [was && h('span', {class: 'quiet', text: was}),
-            h('b', {class: 'strong', text: whole(batch)})]);
+            h('b', {class: 'strong', text: minibatch(batch)})]);
     say(this.speed, speedOf(w));
     say(this.seen, active(data.job.state) ? age(data.ageOf(w.heartbeat_age_seconds)) : w.state);
   }
