@@ -34,6 +34,7 @@ static const struct opt table[] = {
     {"datasets", "ROOTS", OPT_STRING, NULL, 0, 0,
      "prints the data sets beneath these folders as JSON"},
     {"show", "PATH", OPT_STRING, NULL, 0, 0, "--datasets shows this one, with a few samples"},
+    {"whole", NULL, OPT_FLAG, NULL, 0, 0, "--show reads all its samples, and refuses a faulty one"},
     {"cache", "FILE", OPT_STRING, NULL, 0, 0, "where --datasets keeps what it found out"},
     {"evaluate", "MODEL", OPT_STRING, NULL, 0, 0, "evaluates this safetensors file, prints JSON"},
     {"data-set", "FOLDER", OPT_STRING, NULL, 0, 0,

@@ -24,7 +24,7 @@
 #include "job/node/node.h"
 
 static const struct ask_limits usual = {.seconds = 5};
-static const double upload_seconds = 60;
+static const double upload_seconds = 110; /* clients wait for 120 */
 static const int64_t upload_memory = (int64_t)4 << 30;
 static const char batch_pointer[] = "/batching/global_batch";
 
@@ -45,12 +45,12 @@ json_t *dryrun_datasets(void *ctx, struct err *e)
     return j;
 }
 
-/* As datasets_show. */
-static json_t *show(const struct dryrun *d, const char *roots, const char *path,
+/* As datasets_show. whole: "--whole", or NULL. */
+static json_t *show(const struct dryrun *d, const char *roots, const char *path, const char *whole,
                     const struct ask_limits *limits, struct err *e)
 {
     char dir[64];
-    const char *argv[] = {d->worker, "--datasets", roots, "--show", path, NULL};
+    const char *argv[] = {d->worker, "--datasets", roots, "--show", path, whole, NULL};
     json_t *j = answer_folder(dir, e) < 0 ? NULL : ask_program(argv, dir, limits, e);
     proc_remove_tree(dir, NULL);
     if (scored_is_refusal(j, ERR_NOT_FOUND, e)) {
@@ -63,7 +63,7 @@ static json_t *show(const struct dryrun *d, const char *roots, const char *path,
 json_t *dryrun_dataset(void *ctx, const char *path, struct err *e)
 {
     const struct dryrun *d = ctx;
-    return show(d, d->roots, path, &usual, e);
+    return show(d, d->roots, path, NULL, &usual, e);
 }
 
 /* Reading an upload for the first time may take a while, and a packed file of a few megabytes may
@@ -73,7 +73,7 @@ static json_t *show_upload(void *ctx, const char *roots, const char *name, struc
     int64_t half = (int64_t)sysconf(_SC_PHYS_PAGES) / 2 * sysconf(_SC_PAGESIZE);
     const struct ask_limits limits = {.seconds = upload_seconds,
                                       .memory_bytes = half < upload_memory ? half : upload_memory};
-    return show(ctx, roots, name, &limits, e);
+    return show(ctx, roots, name, "--whole", &limits, e);
 }
 
 json_t *dryrun_dataset_add(void *ctx, const char *name, FILE *archive, const char *who, bool *fresh,

@@ -6,6 +6,7 @@ import os
 import pytest
 
 from service import Service
+from test_fetch import png
 from test_program_upload import MIB, TOKENS, digest_of, errors, packed
 
 np = pytest.importorskip("numpy", reason="python3-numpy is not installed")
@@ -111,6 +112,23 @@ def test_what_no_job_could_read_is_refused_by_name_and_leaves_nothing(service):
         assert answer.status_code == 422, (name, answer.text)
     assert set(listed(service)) & {"torn", "notes", "cut", "outside"} == set()
     assert left_behind(service) == [] and not list((service.dir / "datasets").glob("[a-z]*"))
+
+
+def test_a_sample_that_no_job_could_read_is_found_wherever_it_is(service):
+    """A value of NaN and half a picture were taken, and each job on them failed."""
+    x = np.zeros((300, 8), np.float32)
+    x[217, 3] = np.nan
+    y = np.arange(300) % 3
+    odd = {"x.npy": npy(x), "y.npy": npy(y), "test_x.npy": npy(x[:9]), "test_y.npy": npy(y[:9])}
+    answer = upload(service, "odd", packed(odd))
+    assert answer.status_code == 422, answer.text
+    assert "'x.npy' has the value nan in sample 217" in answer.json()["detail"], answer.text
+    pictures = {f"{c}/{i:02}.png": png(8, 40 * i) for c in ("cat", "dog") for i in range(6)}
+    assert upload(service, "pictures", packed(pictures)).status_code == 201
+    pictures["dog/03.png"] = pictures["dog/03.png"][:-30]
+    answer = upload(service, "half", packed(pictures))
+    assert answer.status_code == 422 and "'dog/03.png'" in answer.json()["detail"], answer.text
+    assert delete(service, "pictures").status_code == 204 and left_behind(service) == []
 
 
 def test_a_refusal_names_the_file_and_no_folder_of_the_service(service):

@@ -89,6 +89,9 @@ int dataset_digest(const struct dataset *d, char out[65], struct err *e);
 /* Copies samples first … first+n, in the order of the part, as bytes or floats, channels last. */
 void dataset_copy(const struct dataset *d, const struct dataset_part *part, int64_t first,
                   int64_t n, void *to);
+/* Reads all samples, as a job would sooner or later: fails where a float is not finite or a picture
+ * cannot be decoded. */
+int dataset_try(const struct dataset *d, struct err *e);
 /* Fails if a file was shortened or changed since the data set was opened: what was gathered since
  * may be wrong. */
 int dataset_intact(const struct dataset *d, struct err *e);

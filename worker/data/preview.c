@@ -1,9 +1,10 @@
 /* See preview.h. Labels are read, of the samples only those that are shown, so that a large data
- * set answers as quickly as a small one. */
+ * set answers as quickly as a small one; unless it is to be tried as a whole. */
 #include "worker/data/preview.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "worker/data/thumbnail.h"
 
@@ -49,11 +50,12 @@ static json_t *examples_of(const struct dataset *d)
     return out;
 }
 
-json_t *preview(const char *roots, const char *path, struct err *e)
+json_t *preview(const char *roots, const char *path, bool whole, struct err *e)
 {
     char dir[PATH_BYTES];
     struct dataset d;
-    struct data_spec spec = {.size = {PICTURE_SIDE, PICTURE_SIDE}};
+    struct data_spec spec = {.size = {PICTURE_SIDE, PICTURE_SIDE},
+                             .threads = whole ? (int)sysconf(_SC_NPROCESSORS_ONLN) : 1};
     if (strlen(path) >= sizeof(spec.path) || strstr(path, "..")) {
         err_set(e, ERR_INVALID, "'%.80s' is not the path of a data set", path);
         return NULL;
@@ -73,9 +75,10 @@ json_t *preview(const char *roots, const char *path, struct err *e)
     json_t *out = json_pack("{s:s, s:s, s:I, s:o, s:o}", "path", path, "format",
                             catalog_get(spec.format)->name, "samples", (json_int_t)d.train.samples,
                             "classes", classes_of(&d, &spec, roots), "examples", examples_of(&d));
-    int rc = dataset_intact(&d, e); /* a picture that could not be read */
+    int rc = whole ? dataset_try(&d, e) : dataset_intact(&d, e); /* a picture that cannot be read */
     dataset_release(&d);
     if (rc < 0) {
+        err_prefix(e, "cannot read data set '%.100s'", path);
         json_decref(out);
         return NULL;
     }

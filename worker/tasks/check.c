@@ -39,10 +39,10 @@ int check_datasets(const char *roots, const char *cache, struct err *e)
     return list ? print(list, e) : -ERR_MEMORY;
 }
 
-int check_preview(const char *roots, const char *path, struct err *e)
+int check_preview(const char *roots, const char *path, bool whole, struct err *e)
 {
     struct err why = {0};
-    json_t *shown = preview(roots, path, &why);
+    json_t *shown = preview(roots, path, whole, &why);
     return print(shown ? shown : scored_refusal(&why), e);
 }
 

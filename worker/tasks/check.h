@@ -3,11 +3,13 @@
 #ifndef WORKER_TASKS_CHECK_H
 #define WORKER_TASKS_CHECK_H
 
+#include <stdbool.h>
+
 #include "common/err.h"
 
 /* Print JSON on standard output; negative only if that is not possible. */
 /* One data set with a few samples (worker/data/preview.h), or {"error": …}. */
-int check_preview(const char *roots, const char *path, struct err *e);
+int check_preview(const char *roots, const char *path, bool whole, struct err *e);
 int check_datasets(const char *roots, const char *cache,
                    struct err *e); /* cache: a file, or NULL (see dataset_list) */
 /* common/machine/probe.h has its form. */

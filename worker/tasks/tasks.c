@@ -32,7 +32,7 @@ int tasks_run(const struct worker_config *c, struct err *e)
     const char *show = opt_string(o, "show");
     switch (c->mode) {
     case WORKER_DATASETS:
-        return show ? check_preview(c->roots, show, e)
+        return show ? check_preview(c->roots, show, opt_flag(o, "whole"), e)
                     : check_datasets(c->roots, opt_string(o, "cache"), e);
     case WORKER_PROBE:
         return check_device(opt_string(o, "probe"), e);

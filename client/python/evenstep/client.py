@@ -27,6 +27,7 @@ import urllib.request
 from .bundle import bundle
 from .pack import PackError, pack
 
+READS_UPLOAD = 120  # seconds that the service may take to read all samples of an upload
 ENDED = ("succeeded", "failed", "cancelled")
 AWAY_MOST = 120  # seconds for which wait() goes on while nothing answers
 
@@ -72,7 +73,7 @@ class Client:
         return json.loads(content) if content else None
 
     def _open(self, method, path, data=None, kind=None, query=None, size=None):
-        """size: of data that come in pieces."""
+        """size: of data that come in pieces, which the service may take its time to read."""
         url = "%s/api/v1%s" % (self.url, path)
         if query:
             url += "?" + urllib.parse.urlencode(query)
@@ -84,7 +85,8 @@ class Client:
         if size is not None:
             request.add_header("Content-Length", str(size))
         try:
-            return urllib.request.urlopen(request, timeout=self.timeout)
+            timeout = self.timeout if size is None else max(self.timeout, READS_UPLOAD)
+            return urllib.request.urlopen(request, timeout=timeout)
         except urllib.error.HTTPError as e:
             raise ServiceError(e.code, self._problem(e.read())) from None
 
