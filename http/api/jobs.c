@@ -61,8 +61,10 @@ static int answer_dry_run(struct request *q, struct reply *out, const struct job
                           json_t *plan, struct err *e)
 {
     json_t *prediction = ask_prediction(q, spec, plan);
-    json_t *body = json_pack("{s:b, s:O, s:I}", "valid", 1, "spec", spec->json, "parameters",
-                             (json_int_t)spec->network.n_params);
+    json_t *parameters = spec->program.given ? json_null() /* which it brings when it joins */
+                                             : json_integer((json_int_t)spec->network.n_params);
+    json_t *body =
+        json_pack("{s:b, s:O, s:o}", "valid", 1, "spec", spec->json, "parameters", parameters);
     if (spec->network.n_layers > 0) {
         json_object_set_new(body, "layers", network_outline(&spec->network));
         json_object_set_new(body, "activation_bytes",

@@ -97,12 +97,12 @@ const struct schema schemas[] = {
     {"JobPatch", "!~priority:priority ~tags:Tags ~note:Note",
      "What can be changed; what is left out stays."},
     {"DryRun",
-     "valid:boolean spec:JobSpec parameters:integer ~layers:[NetworkLayer] "
+     "valid:boolean spec:JobSpec parameters:integer? ~layers:[NetworkLayer] "
      "~activation_bytes:integer ~nodes:[PlannedNode] ~warnings:[Warning] "
      "~starts:string ~samples:integer? "
      "~test_samples:integer? ~prediction:Prediction",
      "What would become of a spec: with its defaults, where it would run, and when. "
-     "`activation_bytes`: of one sample."},
+     "`parameters`: null for a program, which brings its own; `activation_bytes`: of one sample."},
     {"Warning", "code:WarningCode pointer:string message:string",
      "What a valid spec will perhaps not be meant to do; the pointer (RFC 6901) says where it can "
      "be changed."},

@@ -132,6 +132,7 @@ def test_a_dry_run_says_that_minibatches_are_not_known_before_the_program_has_jo
     told = {w["code"]: w for w in answer["warnings"]}
     assert "told the batch of its loader" in told["batch_unknown"]["message"], answer
     assert {n["batch"] for n in answer["nodes"]} == {None}, "0 is no minibatch"
+    assert answer["parameters"] is None, "its program brings them"
     out = subprocess.run([BUILD / "evenstep", "submit", "-", "--dry-run"], text=True, check=True,
                          env={"EVENSTEP_URL": service.url, "EVENSTEP_TOKEN": service.token},
                          input=json.dumps(spec), stdout=subprocess.PIPE).stdout

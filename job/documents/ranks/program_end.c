@@ -62,13 +62,13 @@ void program_end_parse(const struct document *d, struct program_end *out)
 
 const char *program_end_said(const struct program_end *end, char *out, size_t bytes)
 {
-    const char *said = end->exception[0] ? end->exception
-                       : end->reason[0]  ? end->reason
-                                         : end->last_line;
-    if (end->exception[0] && end->file[0] && end->line > 0) {
-        snprintf(out, bytes, "%s (%s, line %d)", said, end->file, end->line);
+    if (!end->reason[0] && end->exception[0] && end->line > 0) {
+        snprintf(out, bytes, "%s (%s, line %d)", end->exception, end->file, end->line);
     } else {
-        snprintf(out, bytes, "%s", said);
+        snprintf(out, bytes, "%s",
+                 end->reason[0]      ? end->reason
+                 : end->exception[0] ? end->exception
+                                     : end->last_line);
     }
     return out;
 }

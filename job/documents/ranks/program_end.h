@@ -29,7 +29,7 @@ struct program_end {
 json_t *program_end_json(const struct program_end *end);
 /* Of an object with a key "program", which may be missing. */
 void program_end_parse(const struct document *d, struct program_end *out);
-/* In a few words, "KeyError: 'x' (train.py, line 12)", or its reason, or the last line; "" where it
+/* In a few words: its reason, or "KeyError: 'x' (train.py, line 12)", or the last line; "" where it
  * said nothing. Returns out. */
 const char *program_end_said(const struct program_end *end, char *out, size_t bytes);
 /* Did both end in the same way, at the same step? What they printed last may differ: it may have
