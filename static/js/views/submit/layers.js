@@ -180,7 +180,7 @@ export class Layers {
   /* ---- what the service says ----------------------------------------------------------------- */
 
   /** @param {Api.DryRun} answer */
-  outline({layers = [], parameters = 0, activation_bytes: activations = NaN, spec}) {
+  outline({layers = [], parameters, activation_bytes: activations = NaN, spec}) {
     this.node.classList.remove('old');
     this.told.forEach(({shape, count}, i) => {
       const l = layers[i];
@@ -192,7 +192,7 @@ export class Layers {
         ? ', ' + bytes(batch * activations) + ' for ' + whole(batch) + ' samples'
         : '';
     say(this.sum,
-        this.model && known(activations)
+        this.model && known(activations) && known(parameters)
             ? plural(parameters, 'parameter') + ' (' + bytes(4 * parameters) +
                 '); activations take ' + bytes(activations) + ' a sample' + all + '.'
             : '');
