@@ -27,7 +27,7 @@
 #include "simulator/pool.h"
 #include "simulator/report.h"
 #include "simulator/timing.h"
-#include "worker/trainer.h"
+#include "worker/training/trainer.h"
 
 static const struct opt options[] = {
     {"job", "FILE", OPT_STRING, NULL, 0, 0,

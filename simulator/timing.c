@@ -15,7 +15,7 @@
 #include "kernels/host_replica.h"
 #include "kernels/steps.h"
 #include "worker/exchange/footprint.h"
-#include "worker/start.h"
+#include "worker/training/start.h"
 
 struct timing {
     struct trainer_env *env;

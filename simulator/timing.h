@@ -5,7 +5,7 @@
 #ifndef SIMULATOR_TIMING_H
 #define SIMULATOR_TIMING_H
 
-#include "worker/trainer.h"
+#include "worker/training/trainer.h"
 
 /* In place of trainer_run and keeper_run; env->data needs counts alone (dataset_peek), env->dev is
  * not used. */

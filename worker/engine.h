@@ -10,7 +10,7 @@
 #ifndef WORKER_ENGINE_H
 #define WORKER_ENGINE_H
 
-#include "worker/trainer.h"
+#include "worker/training/trainer.h"
 
 struct engine_ops;
 

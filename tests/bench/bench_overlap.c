@@ -25,7 +25,7 @@
 #include "worker/fetch.h"
 #include "worker/local.h"
 #include "worker/model/model.h"
-#include "worker/trainer.h"
+#include "worker/training/trainer.h"
 
 enum { ALONE = 7, GROUND = 2 };
 

@@ -2,8 +2,8 @@
  * job/spec/catalog.def.
  *
  * A strategy sees flat blocks of floats, sample counts and times, never a network, a layer or a
- * data set. worker/trainer.c and simulator/timing.c drive it by this loop, the same on every
- * transport:
+ * data set. worker/training/trainer.c and simulator/timing.c drive it by this loop, the same on
+ * every transport:
  *
  *     start ─► next ─┬─ DO_TRAIN     compute ─► on_bucket … on_gradients ─┬─► next …
  *                    ├─ DO_EVALUATE  compute ─► on_evaluated ─────────────┘

@@ -15,7 +15,7 @@
 #include "worker/program/files/results.h"
 #include "worker/program/program.h"
 #include "worker/pulse/pulse.h"
-#include "worker/trainer.h"
+#include "worker/training/trainer.h"
 
 /* All zeros in a job without a program, but for copy.lock. */
 struct own_program {

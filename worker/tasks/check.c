@@ -17,7 +17,7 @@
 #include "worker/config.h"
 #include "worker/data/preview.h"
 #include "worker/exchange/strategy.h"
-#include "worker/start.h"
+#include "worker/training/start.h"
 
 static const double digest_seconds = 1.5; /* the coordinator waits for 5 in all */
 

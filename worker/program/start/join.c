@@ -6,7 +6,7 @@
  *      JOIN ──────► describe ── rank 0's to all ───────► network, batch
  *                   ◄────────── where the run goes on ── checkpoint, if there is one
  *      ◄─ WELCOME ─ block
- *      READY ─────► ─────────── rank 0's parameters ───► the start (worker/start.c)
+ *      READY ─────► ─────────── rank 0's parameters ───► the start (worker/training/start.c)
  *
  * A rank whose program fails says why and ends, which ends the attempt: the others wait without a
  * deadline meanwhile, since importing a framework takes its time on a slow node. */

@@ -9,7 +9,7 @@
 #ifndef WORKER_PROGRAM_STEP_METRICS_H
 #define WORKER_PROGRAM_STEP_METRICS_H
 
-#include "worker/trainer.h"
+#include "worker/training/trainer.h"
 
 /* Of the test set, as a strategy counts it: a program says means and not how many samples, so a
  * rank that measured stands for so many. A float holds their sum over 16 ranks exactly. */

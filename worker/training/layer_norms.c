@@ -1,5 +1,5 @@
 /* See layer_norms.h. */
-#include "worker/layer_norms.h"
+#include "worker/training/layer_norms.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -9,8 +9,8 @@
  * far where that is more: some 100 in the first 1,000 steps, 330 in 10,000. On a real clock it
  * waits longer where it has cost more than 0.5 % of the run.
  */
-#ifndef WORKER_LAYER_NORMS_H
-#define WORKER_LAYER_NORMS_H
+#ifndef WORKER_TRAINING_LAYER_NORMS_H
+#define WORKER_TRAINING_LAYER_NORMS_H
 
 #include "job/documents/ranks/norms.h"
 #include "job/row.h"

@@ -1,8 +1,8 @@
 /* The trainer runs one rank from its start to the end of the job, in the same way over MPI and on a
  * virtual clock. All of its state is in the struct, so one process can run many trainers.
  */
-#ifndef WORKER_TRAINER_H
-#define WORKER_TRAINER_H
+#ifndef WORKER_TRAINING_TRAINER_H
+#define WORKER_TRAINING_TRAINER_H
 
 #include "worker/data/dataset.h"
 #include "worker/exchange/strategy.h"

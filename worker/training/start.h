@@ -2,11 +2,11 @@
  * the start to every rank in three broadcasts: what comes (or why nothing comes), the progress
  * (progress.h), the blocks of floats.
  */
-#ifndef WORKER_START_H
-#define WORKER_START_H
+#ifndef WORKER_TRAINING_START_H
+#define WORKER_TRAINING_START_H
 
 #include "worker/checkpoint/checkpoint.h"
-#include "worker/trainer.h"
+#include "worker/training/trainer.h"
 
 struct start {
     struct checkpoint from; /* blocks and progress; state.version 0: a fresh run */

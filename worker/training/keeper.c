@@ -10,7 +10,7 @@
 #include "common/log.h"
 #include "common/process/proc.h"
 #include "worker/checkpoint/artifact.h"
-#include "worker/start.h"
+#include "worker/training/start.h"
 
 struct keeper {
     struct trainer_env *env;

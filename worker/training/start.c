@@ -3,7 +3,7 @@
  * error message travels in place of the progress: every rank then ends with the cause, instead of
  * waiting for a sender that is gone.
  */
-#include "worker/start.h"
+#include "worker/training/start.h"
 
 #include <math.h>
 #include <stdlib.h>

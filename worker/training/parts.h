@@ -1,0 +1,39 @@
+/* A training rank's state, shared by trainer.c, begin.c and hooks.c. */
+#ifndef WORKER_TRAINING_PARTS_H
+#define WORKER_TRAINING_PARTS_H
+
+#include "worker/engine.h"
+#include "worker/training/layer_norms.h"
+#include "worker/training/start.h"
+#include "worker/training/trainer.h"
+
+struct trainer {
+    struct trainer_env *env;
+    struct rank_env rank;
+    struct start *start; /* NULL once the strategy has begun: its blocks are copies by then */
+    struct engine *engine;
+    struct strategy *strategy;
+    struct layer_norms *norms; /* NULL: this run does not measure them */
+    uint8_t *decay;
+    int32_t *mean_of;
+    int64_t local_step;
+    bool left; /* a user's program has: no step comes, though the strategy has some */
+    /* of the step under way */
+    const struct work *work;
+    double handing;        /* seconds spent in on_bucket, and in measuring what goes there */
+    double load_seconds;   /* until the engine had its data */
+    struct err unmeasured; /* why a bucket's gradients could not be read */
+};
+
+void trainer_phase(struct trainer *t, enum phase p);
+/* A bucket that the device did not hand out must be neither missing nor old in a sum. */
+int trainer_check_handed(const struct trainer *t, struct err *e);
+
+/* begin.c: engine and strategy of this rank, up to its first step; t->start is freed. */
+int trainer_begin(struct trainer *t, struct err *e);
+void trainer_free_start(struct trainer *t);
+
+/* hooks.c: gives t->rank and the engine what they call the trainer by; after start_rank_env(). */
+void hooks_fill(struct trainer *t, const struct strategy_ops *ops);
+
+#endif
