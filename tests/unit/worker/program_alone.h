@@ -8,6 +8,7 @@
 #include <math.h>
 #include <sys/socket.h>
 
+#include "worker/program/child/packet.h"
 #include "worker/program/engine_parts.h"
 
 static struct rank { /* and its program's end of the socket */
@@ -86,7 +87,7 @@ static inline void says_text(uint32_t type, uint32_t flags, const char *text)
     struct msghdr h = {
         .msg_iov = &one, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
     struct cmsghdr *c = CMSG_FIRSTHDR(&h);
-    int fd = link_memfd(text, strlen(text));
+    int fd = packet_memfd(text, strlen(text));
     *c = (struct cmsghdr){
         .cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
     memcpy(CMSG_DATA(c), &fd, sizeof fd);

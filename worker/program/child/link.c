@@ -5,9 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -17,6 +15,7 @@
 #include "common/log.h"
 #include "common/process/proc.h"
 #include "worker/program/child/describe.h"
+#include "worker/program/child/packet.h"
 
 /* A process that uses less of a CPU than this share, and says nothing, waits for something; unless
  * it, or one that it started, waits for a core. */
@@ -73,133 +72,7 @@ static int overdue(struct link *l, struct err *e)
     return -ERR_TIMEOUT;
 }
 
-/* ---- texts ----------------------------------------------------------------------------------- */
-
-static bool read_all(int fd, char *out, size_t n)
-{
-    size_t have = 0;
-    while (have < n) {
-        ssize_t got = pread(fd, out + have, n - have, (off_t)have);
-        if (got <= 0 && errno != EINTR) {
-            return false;
-        }
-        have += got > 0 ? (size_t)got : 0;
-    }
-    return true;
-}
-
-int link_read_state(const struct link *l, int fd, struct own_state *out, struct err *e)
-{
-    struct stat is;
-    int rc;
-    if (fstat(fd, &is) < 0 || is.st_size < 0) {
-        return err_errno(e, ERR_PEER, "the state of %s cannot be read", l->who);
-    }
-    if (is.st_size > OWN_STATE_MOST) {
-        return err_set(e, ERR_UNSUPPORTED,
-                       "%s gave a state of %.1f GB; a checkpoint takes at most %.1f GB of each",
-                       l->who, (double)is.st_size / 1e9, (double)OWN_STATE_MOST / 1e9);
-    }
-    if (is.st_size == 0 || (rc = own_state_alloc(out, (size_t)is.st_size, e)) < 0) {
-        return is.st_size == 0 ? 0 : rc;
-    }
-    if (!read_all(fd, (char *)out->bytes, out->n)) {
-        own_state_release(out);
-        return err_set(e, ERR_PEER, "the state of %s cannot be read", l->who);
-    }
-    return 0;
-}
-
-char *link_read_text(int fd, size_t most, size_t *n)
-{
-    struct stat is;
-    if (fd < 0 || fstat(fd, &is) < 0 || is.st_size < 0 || (size_t)is.st_size > most) {
-        return NULL;
-    }
-    size_t have = (size_t)is.st_size;
-    char *text = malloc(have + 1);
-    if (text && !read_all(fd, text, have)) {
-        free(text);
-        return NULL;
-    }
-    if (text) {
-        text[have] = '\0';
-        *n = have;
-    }
-    return text;
-}
-
-int link_memfd(const void *bytes, size_t n)
-{
-    int fd = memfd_create("evenstep", MFD_CLOEXEC);
-    size_t done = 0;
-    while (fd >= 0 && done < n) {
-        ssize_t wrote = pwrite(fd, (const char *)bytes + done, n - done, (off_t)done);
-        if (wrote <= 0 && errno != EINTR) {
-            close(fd);
-            return -1;
-        }
-        done += wrote > 0 ? (size_t)wrote : 0;
-    }
-    return fd;
-}
-
-/* ---- packets --------------------------------------------------------------------------------- */
-
-static ssize_t send_packet(int socket, const struct wire_message *m, const int *fds)
-{
-    char room[CMSG_SPACE(2 * sizeof(int))] = {0};
-    struct iovec one = {.iov_base = (void *)(uintptr_t)m, .iov_len = sizeof(*m)};
-    struct msghdr h = {.msg_iov = &one, .msg_iovlen = 1};
-    size_t n = 0;
-    while (fds && n < 2 && fds[n] >= 0) {
-        n++;
-    }
-    if (n > 0) {
-        h.msg_control = room;
-        h.msg_controllen = CMSG_SPACE(n * sizeof(int));
-        struct cmsghdr *c = CMSG_FIRSTHDR(&h);
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(n * sizeof(int));
-        memcpy(CMSG_DATA(c), fds, n * sizeof(int));
-    }
-    ssize_t sent;
-    do {
-        sent = sendmsg(socket, &h, MSG_NOSIGNAL);
-    } while (sent < 0 && errno == EINTR);
-    return sent;
-}
-
-/* LINK_ENDED: the other end is gone, or sent no packet of ours. */
-enum taken { TAKEN_NOTHING, TAKEN_PACKET, LINK_ENDED = -1 };
-
-/* Takes a packet if one is there, with one descriptor; others are closed. */
-static enum taken take_packet(int socket, struct wire_message *m, int *fd)
-{
-    char room[CMSG_SPACE(4 * sizeof(int))];
-    struct iovec one = {.iov_base = m, .iov_len = sizeof(*m)};
-    struct msghdr h = {
-        .msg_iov = &one, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof(room)};
-    *fd = -1;
-    ssize_t got = recvmsg(socket, &h, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    if (got < 0) {
-        return errno == EAGAIN || errno == EINTR ? TAKEN_NOTHING : LINK_ENDED;
-    }
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(&h); c; c = CMSG_NXTHDR(&h, c)) {
-        size_t n = c->cmsg_type == SCM_RIGHTS ? (c->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
-        for (size_t i = 0; i < n; i++) {
-            int each;
-            memcpy(&each, CMSG_DATA(c) + i * sizeof(int), sizeof(each));
-            if (*fd < 0) {
-                *fd = each;
-            } else {
-                close(each);
-            }
-        }
-    }
-    return got == (ssize_t)sizeof(*m) ? TAKEN_PACKET : LINK_ENDED;
-}
+/* ---- sending --------------------------------------------------------------------------------- */
 
 /* All packets that wait, in one call. */
 static int send_later(struct link *l, struct err *e)
@@ -253,24 +126,38 @@ int link_send(struct link *l, const struct wire_message *m, const int *fds, stru
     if ((rc = send_later(l, e)) < 0) {
         return rc;
     }
-    return send_packet(l->fd, m, fds) == (ssize_t)sizeof(*m) ? 0 : lost(l, e);
-}
-
-static void refuse(int socket, const char *why)
-{
-    struct wire_message m = {.type = WIRE_REFUSED};
-    int fds[2] = {link_memfd(why, strlen(why)), -1};
-    send_packet(socket, &m, fds);
-    if (fds[0] >= 0) {
-        close(fds[0]);
-    }
+    return packet_send(l->fd, m, fds) ? 0 : lost(l, e);
 }
 
 void link_refuse(struct link *l, const char *why)
 {
     if (l->fd >= 0) {
-        refuse(l->fd, why);
+        packet_refuse(l->fd, why);
     }
+}
+
+/* ---- a state that came with a message -------------------------------------------------------- */
+
+int link_read_state(const struct link *l, int fd, struct own_state *out, struct err *e)
+{
+    struct stat is;
+    int rc;
+    if (fstat(fd, &is) < 0 || is.st_size < 0) {
+        return err_errno(e, ERR_PEER, "the state of %s cannot be read", l->who);
+    }
+    if (is.st_size > OWN_STATE_MOST) {
+        return err_set(e, ERR_UNSUPPORTED,
+                       "%s gave a state of %.1f GB; a checkpoint takes at most %.1f GB of each",
+                       l->who, (double)is.st_size / 1e9, (double)OWN_STATE_MOST / 1e9);
+    }
+    if (is.st_size == 0 || (rc = own_state_alloc(out, (size_t)is.st_size, e)) < 0) {
+        return is.st_size == 0 ? 0 : rc;
+    }
+    if (!packet_read(fd, (char *)out->bytes, out->n)) {
+        own_state_release(out);
+        return err_set(e, ERR_PEER, "the state of %s cannot be read", l->who);
+    }
+    return 0;
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
@@ -314,7 +201,7 @@ static void drop_join(int socket)
     struct wire_message m;
     int fd = -1;
     if (poll(&packet, 1, 1000) == 1) {
-        take_packet(socket, &m, &fd);
+        packet_take(socket, &m, &fd);
     }
     if (fd >= 0) {
         close(fd);
@@ -338,9 +225,10 @@ static int meet(struct link *l, struct err *e)
     }
     log_warn("program", "a second process wanted to join", "who=\"%s\"", l->who);
     drop_join(fd);
-    refuse(fd,
-           "the program of this rank has joined already: one process is the program, and what "
-           "it forks does not join again");
+    packet_refuse(
+        fd,
+        "the program of this rank has joined already: one process is the program, and what "
+        "it forks does not join again");
     close(fd);
     return FOUND_NOTHING;
 }
@@ -393,17 +281,17 @@ int link_receive(struct link *l, struct wire_message *m, int *fd, struct err *e)
     if (rc < 0) {
         return rc;
     }
-    enum taken taken = take_packet(l->fd, m, fd);
-    if (taken == TAKEN_NOTHING) {
+    enum packet_taken taken = packet_take(l->fd, m, fd);
+    if (taken == PACKET_NONE) {
         begin_wait(l);
     }
-    while (taken == TAKEN_NOTHING) {
+    while (taken == PACKET_NONE) {
         if ((rc = wait_once(l, e)) < 0) {
             return rc;
         }
-        taken = rc == FOUND_SOMETHING ? take_packet(l->fd, m, fd) : TAKEN_NOTHING;
+        taken = rc == FOUND_SOMETHING ? packet_take(l->fd, m, fd) : PACKET_NONE;
     }
-    return taken == LINK_ENDED ? lost(l, e) : 0;
+    return taken == PACKET_ENDED ? lost(l, e) : 0;
 }
 
 int link_await_end(struct link *l, struct err *e)
@@ -478,7 +366,7 @@ int link_accept(struct link *l, struct wire_message *join, char **description, s
     if (rc < 0 || (rc = link_receive(l, join, &fd, e)) < 0 || (rc = check_join(l, join, e)) < 0) {
         return rc;
     }
-    *description = link_read_text(fd, DESCRIPTION_BYTES, n);
+    *description = packet_text(fd, DESCRIPTION_BYTES, n);
     if (fd >= 0) {
         close(fd);
     }

@@ -54,18 +54,14 @@ int link_send(struct link *l, const struct wire_message *m, const int *fds, stru
 /* The same at the latest when the next message is sent or waited for, so that a program that waits
  * for GO is woken once. */
 int link_later(struct link *l, const struct wire_message *m, struct err *e);
-/* A memfd with these bytes, the caller's; -1: none can be had. */
-int link_memfd(const void *bytes, size_t n);
 /* Tells the program why it cannot go on. */
 void link_refuse(struct link *l, const char *why);
 /* Waits until the process has ended, at most `patience`; an exit code but 0 is an error. */
 int link_await_end(struct link *l, struct err *e);
 void link_close(struct link *l);
 
-/* The whole text of a descriptor that came with a message, NUL-terminated, the caller's; NULL if it
- * is longer than `most` or cannot be read. */
-char *link_read_text(int fd, size_t most, size_t *n);
-/* The same of a program's own state, of which more than OWN_STATE_MOST is an error. */
+/* A program's own state, of a descriptor that came with a message; more than OWN_STATE_MOST is an
+ * error. */
 int link_read_state(const struct link *l, int fd, struct own_state *out, struct err *e);
 
 #endif

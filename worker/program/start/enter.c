@@ -11,6 +11,7 @@
 #include "client/include/evenstep.h"
 #include "common/log.h"
 #include "common/process/proc.h"
+#include "worker/program/child/packet.h"
 
 struct wire_message program_message(uint32_t type, uint32_t flags)
 {
@@ -186,7 +187,7 @@ int program_aside(struct program *p, const struct wire_message *m, int fd, struc
         take_epochs(p, m);
         break;
     case WIRE_FAILED:
-        text = link_read_text(fd, 1 << 16, &n);
+        text = packet_text(fd, 1 << 16, &n);
         rc = take_failure(p, m, text ? text : "", text ? text + n : "", e);
         break;
     default:
@@ -218,7 +219,7 @@ static int send_welcome(struct program *p, const struct entry *at, struct err *e
     }
     if (p->state.n > 0) {
         m.flags |= WIRE_HAS_STATE;
-        if ((fds[1] = link_memfd(p->state.bytes, p->state.n)) < 0) {
+        if ((fds[1] = packet_memfd(p->state.bytes, p->state.n)) < 0) {
             return err_errno(e, ERR_MEMORY, "cannot hand %s its state", p->link.who);
         }
     }

@@ -8,6 +8,7 @@
 
 #include "common/log.h"
 #include "worker/program/child/link.h"
+#include "worker/program/child/packet.h"
 
 enum { TEXT_BYTES = 1 << 20 };
 
@@ -54,7 +55,7 @@ static bool figure_of(const json_t *value, double *out)
 void metrics_take(struct metrics *m, int fd)
 {
     size_t n;
-    char *text = link_read_text(fd, TEXT_BYTES, &n);
+    char *text = packet_text(fd, TEXT_BYTES, &n);
     struct err why = {0};
     json_t *j = text ? jsonx_parse(text, n, &why) : NULL, *value;
     const char *name;
