@@ -23,6 +23,7 @@
 #include "store/history/norms.h"
 #include "store/history/parts.h"
 #include "store/history/pyramid.h"
+#include "store/history/supersede.h"
 
 enum {
     /* most steps that wait for a rank; beyond it the oldest are written as they are */
@@ -384,62 +385,13 @@ int history_evaluation(struct history *h, int64_t step, double epoch, double tim
 
 /* ---- superseding ----------------------------------------------------------------------------- */
 
-/* Positions in [a, b) with step > version; whole buckets are judged by their least and greatest
- * step. */
-static int find_dead(struct pyramid_reader *r, int64_t a, int64_t b, int64_t version,
-                     struct spans *out, struct err *e)
-{
-    int rc = 0;
-    while (a < b && rc == 0) {
-        int64_t next = a + 1;
-        bool dead = false;
-        const struct pyramid_bucket *bucket =
-            a % PYRAMID_FAN == 0 && a + PYRAMID_FAN <= b && a / PYRAMID_FAN < r->count[1]
-                ? pyramid_level(r, 1, a / PYRAMID_FAN)
-                : NULL;
-        if (bucket && (bucket->step_max <= version || bucket->step_min > version)) {
-            next = a + PYRAMID_FAN;
-            dead = bucket->step_min > version;
-        } else {
-            dead = pyramid_row(r, a)->step > version;
-        }
-        rc = dead ? spans_add(out, a, next, e) : 0;
-        a = next;
-    }
-    return rc;
-}
-
 static int supersede_track(struct history *h, int rank, int64_t version, struct err *e)
 {
     char name[32];
     struct pyramid_reader r;
-    struct spans more = {0};
     open_track(h, rank, name, &r);
-    int rc = find_dead(&r, 0, r.count[0], version, &more, e);
-    if (rc >= 0) {
-        rc = history_meta_add_dead(h->meta, name, &more, e);
-    }
+    int rc = supersede_rows(h->meta, name, &r, version, e);
     pyramid_reader_close(&r);
-    spans_release(&more);
-    return rc;
-}
-
-static int supersede_evaluations(struct history *h, int64_t version, struct err *e)
-{
-    struct spans more = {0};
-    struct history_evaluation one;
-    int rc = 0;
-    for (int64_t i = 0; i < h->evaluations && rc == 0; i++) {
-        if (pread(h->evaluations_fd, &one, sizeof one, (off_t)(i * (int64_t)sizeof one)) ==
-                (ssize_t)sizeof one &&
-            one.step > version) {
-            rc = spans_add(&more, i, i + 1, e);
-        }
-    }
-    if (rc >= 0) {
-        rc = history_meta_add_dead(h->meta, "evaluations", &more, e);
-    }
-    spans_release(&more);
     return rc;
 }
 
@@ -474,7 +426,8 @@ int history_supersede(struct history *h, int64_t version, struct err *e)
         rc = supersede_track(h, r, version, e);
     }
     if (rc < 0 || (rc = count_missing(h, version, e)) < 0 ||
-        (rc = supersede_evaluations(h, version, e)) < 0 || (rc = find_evaluated(h, e)) < 0 ||
+        (rc = supersede_evaluations(h->meta, h->evaluations_fd, h->evaluations, version, e)) < 0 ||
+        (rc = find_evaluated(h, e)) < 0 ||
         (rc = norm_track_supersede(&h->norms, h->meta, version, e)) < 0 ||
         (rc = history_meta_save(h->dir, h->meta, e)) < 0) {
         return rc;
