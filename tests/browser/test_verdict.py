@@ -172,6 +172,15 @@ def test_a_run_that_loses_what_it_had_learned_does_not_stand_still(page):
     assert changes(got) == {"/optimizer/learning_rate": 0.005}
 
 
+@pytest.mark.parametrize("accuracies", [
+    [0.098, 0.344, 0.376, 0.666, 0.478, 0.834], [0.3, 0.5, 0.83, 0.4, 0.45, 0.82]])
+def test_a_run_that_ends_as_well_as_it_ever_was_has_not_worsened(page, accuracies):
+    """Its accuracy "fell from 83.4 % to 66.6 % from epoch 6 on", where it was best."""
+    losses = [2.3 * 0.98**i for i in range(80)] + [0.455 + 0.02 * i for i in range(20)]
+    got = verdict(page, job(), losses, evaluations(accuracies))
+    assert "worsened" not in got["text"] and "fell" not in got["text"], got["text"]
+
+
 def test_what_a_plateau_says_is_true_of_a_program_and_of_an_accuracy_that_wanders(page):
     """The rate of a user's program is not known, and its tests spread around what they stay at."""
     document = job(state="succeeded")

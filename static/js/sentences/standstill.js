@@ -25,8 +25,9 @@ export function worsening({job, losses, tests, past}) {
   const path = course(losses);
   const good = tests.filter((t) => known(t.accuracy));
   const best = bestEvaluation(good);
-  const now = median(good.slice(-3).map((t) => t.accuracy));
-  if (!path || !best || good.length < 4 || best.accuracy - now <= WORSE) {
+  const after = best ? good.slice(good.indexOf(best) + 1).map((t) => t.accuracy) : [];
+  const now = Math.max(median(after.slice(-3)), after[after.length - 1] ?? NaN);
+  if (!path || !best || good.length < 4 || !(best.accuracy - now > WORSE)) {
     return null;
   }
   const at = Math.round(losses.length * best.epoch / good[good.length - 1].epoch);
