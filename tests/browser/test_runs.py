@@ -13,7 +13,7 @@ CONDITIONS = "/js/views/runs/conditions.js"
 COLUMNS = "/js/views/runs/columns.js"
 JOB = {"id": "a", "name": "run", "state": "succeeded", "restarts": 0, "tags": ["paper", "final"],
        "metrics": {"test_accuracy": 0.931, "train_loss": 0.5, "samples_per_second": 0},
-       "staleness": {"update_mean": 2.5},
+       "staleness": {"update_mean": 2.5}, "seconds": 62.4, "created": "2026-03-03T12:00:00Z",
        "spec": {"name": "run", "tags": ["paper"], "seed": 1, "workers": 4,
                 "strategy": {"type": "asgd"},
                 "optimizer": {"type": "sgd", "learning_rate": 0.05}}}
@@ -26,10 +26,25 @@ JOB = {"id": "a", "name": "run", "state": "succeeded", "restarts": 0, "tags": ["
     ("metrics/test_accuracy=93.1\u202f%", True), ("name~un", True), ("data/path=", True),
     ("data/path=none", True), ("data/path>=1", False), ("batching/policy=dynamic", True),
     ("metrics/samples_per_second=none", True), ("job/nodes<=4", True), ("job/tags~final", True),
-    ("job/tags~thesis", False), ("job/note=none", True)])
+    ("job/tags~thesis", False), ("job/note=none", True), ("job/tags=final", True),
+    ("job/tags!=paper", False), ("job/tags=pap", False), ("job/trained>=1 min 2 s", True),
+    ("job/trained>=64\u202fs", False), ("job/trained<=1 min 3 s", True), ("job/trained<1h", True),
+    ("metrics/train_loss<=0.500", True), ("job/created>=3 Mar 2026", False),
+    ("job/created>=2026-03-03", True), ("job/created<=2026-03-03", False)])
 def test_a_condition_holds_or_not(page, condition, met):
     code = f"m.meets(m.parseCondition({json.dumps(condition)}), {json.dumps(JOB)})"
     assert call(page, CONDITIONS, code) is met
+
+
+@pytest.mark.parametrize("condition, faulty", [
+    ("metrics/test_accuracy>=abc", True), ("metrics/test_accuracy>=", True),
+    ("metrics/test_accuracy>=90 %", False), ("job/took<=58 s", False), ("job/took<=58 x", True),
+    ("job/created>=09:56", False), ("job/created>=3 Mar 09:56", False),
+    ("job/created>=yesterday", True), ("strategy/type=abc", False)])
+def test_a_condition_that_no_run_could_meet_is_a_mistake(page, condition, faulty):
+    """The form offers "58 s" and "09:56" as the table shows them, and found no run by them."""
+    found = call(page, CONDITIONS, f"m.faultOf(m.parseCondition({json.dumps(condition)}))")
+    assert bool(found) is faulty, found
 
 
 def test_what_is_no_condition_is_none(page):

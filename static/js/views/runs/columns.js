@@ -3,6 +3,7 @@
    figure's name is its path in the job's document, optimizer/learning_rate or
    metrics/test_accuracy; the address keeps the names. Pure. */
 import {isVirtual, tookSeconds} from '../../measures/measures.js';
+import {serviceNow} from '../../service/servicetime.js';
 import {dataName, flatten, modelName, policyOf, strategyOf} from '../../spec/spec.js';
 import {projectOf} from '../../spec/tags.js';
 import {
@@ -17,14 +18,17 @@ import {
   whole
 } from '../../text/format.js';
 import {seconds, span, when} from '../../text/times.js';
+import {instantOf, numberOf} from '../../text/written.js';
 
 
 /** @typedef {string | number | undefined} Value  undefined: the job has none */
 /**
- * `text` is how a value is read; `told` how a job's own value is, where that says more.
+ * `text` is how a value is told, `read` the way back from what somebody wrote (NaN: it is none);
+ * `told` how a job's own value is, where that says more; `parts` the texts of which it is made.
  * @typedef {{id: string, title: string, kind: 'job' | 'setting' | 'figure', numeric: boolean,
  *            value: (job: Api.Job) => Value, text: (value: number) => string,
- *            told?: (job: Api.Job) => string}} Column
+ *            read: (text: string) => number, told?: (job: Api.Job) => string,
+ *            parts?: (job: Api.Job) => string[]}} Column
  */
 
 /* Parts of a job's document whose numbers are figures. */
@@ -56,6 +60,11 @@ const instant = (time) => (time ? Date.parse(time) : undefined);
 
 /** @param {number} time in milliseconds since 1970 */
 const date = (time) => when(new Date(time).toISOString());
+
+const dates = {
+  text: date,
+  read: (/** @type {string} */ text) => instantOf(text, new Date(serviceNow()))
+};
 
 const VIRTUAL = ' of virtual time';
 
@@ -92,7 +101,8 @@ function formatOf(id) {
  * @returns {Column}
  */
 function ofJob(id, title, value, more) {
-  return {id: 'job/' + id, title, kind: 'job', numeric: true, value, text: plain, ...more};
+  const column = {title, value, text: plain, read: numberOf, numeric: true};
+  return {id: 'job/' + id, kind: 'job', ...column, ...more};
 }
 
 /** @param {Api.Job} job */
@@ -111,14 +121,15 @@ const OF_JOB = [
       {text: span, told: (j) => span(tookSeconds(j)) + (isVirtual(j) ? VIRTUAL : '')}),
   ofJob('trained', 'Trained', (j) => j.seconds,
       {text: span, told: (j) => span(j.seconds ?? NaN) + (isVirtual(j) ? VIRTUAL : '')}),
-  ofJob('created', 'Created', (j) => instant(j.created), {text: date}),
-  ofJob('started', 'Started', (j) => instant(j.started), {text: date}),
-  ofJob('finished', 'Ended', (j) => instant(j.finished), {text: date}),
+  ofJob('created', 'Created', (j) => instant(j.created), dates),
+  ofJob('started', 'Started', (j) => instant(j.started), dates),
+  ofJob('finished', 'Ended', (j) => instant(j.finished), dates),
   ofJob('priority', 'Priority', (j) => j.priority),
   ofJob('restarts', 'Restarts', (j) => j.restarts),
   ofJob('owner', 'By', (j) => j.owner ?? undefined, {numeric: false}),
   ofJob('project', 'Project', (j) => projectOf(j) || undefined, {numeric: false}),
-  ofJob('tags', 'Tags', (j) => j.tags?.join(', ') || undefined, {numeric: false}),
+  ofJob('tags', 'Tags', (j) => j.tags?.join(', ') || undefined,
+      {numeric: false, parts: (j) => j.tags || []}),
   ofJob('note', 'Note', (j) => j.note ?? undefined, {numeric: false}),
   ofJob('error', 'Error', (j) => j.error?.message, {numeric: false}),
 ];
@@ -178,7 +189,8 @@ function titleOf(id) {
 function setting(id) {
   const value = (/** @type {Api.Job} */ job) =>
       read(settingsOf(job).get(id) ?? MEANT[id]?.(job.spec));
-  return {id, title: titleOf(id), kind: 'setting', numeric: false, value, text: String};
+  const title = titleOf(id);
+  return {id, title, kind: 'setting', numeric: false, value, text: String, read: numberOf};
 }
 
 /**
@@ -192,7 +204,8 @@ function figure(id) {
     const v = job[part]?.[name];
     return known(v) && v !== none ? v : undefined;
   };
-  return {id, title: titleOf(id), kind: 'figure', numeric: true, value, text: formatOf(id)};
+  const title = titleOf(id), text = formatOf(id);
+  return {id, title, kind: 'figure', numeric: true, value, text, read: numberOf};
 }
 
 /**

@@ -4,7 +4,7 @@ import {h} from '../../elements/dom.js';
 import {button, choose} from '../../elements/widgets.js';
 
 import {columnsOf, textOf} from './columns.js';
-import {COMPARISONS} from './conditions.js';
+import {COMPARISONS, faultOf} from './conditions.js';
 
 /** @typedef {import('./view.js').RunsView} RunsView */
 
@@ -20,13 +20,15 @@ export class ConditionForm {
     this.view = view;
     this.shut = shut;
     this.column = choose('Column', [], () => this.offer());
-    this.how = choose('Comparison', COMPARISONS, () => {});
+    this.how = choose('Comparison', COMPARISONS, () => this.value.setCustomValidity(''));
+    /** @type {HTMLInputElement} */
     this.value = h('input', {
       type: 'text',
       class: 'small',
       'aria-label': 'Value',
       list: 'run-values',
-      autocomplete: 'off'
+      autocomplete: 'off',
+      on: {input: () => this.value.setCustomValidity('')}
     });
     this.values = h('datalist', {id: 'run-values'});
     const submit = (/** @type {Event} */ e) => {
@@ -56,9 +58,10 @@ export class ConditionForm {
   offer() {
     const jobs = this.jobs();
     const column = columnsOf(jobs).find((c) => c.id === this.column.value);
-    const texts = column ? [...new Set(jobs.map((job) => textOf(column, job)))].sort() : [];
+    const texts = new Set(
+        jobs.flatMap((job) => (column ? column.parts?.(job) || [textOf(column, job)] : [])));
     this.values.replaceChildren(
-        ...texts.slice(0, MOST_VALUES).map((value) => h('option', {value})));
+        ...[...texts].sort().slice(0, MOST_VALUES).map((value) => h('option', {value})));
     this.how.value = column?.kind === 'figure' ? '>=' : '=';
     this.value.value = '';
   }
@@ -66,6 +69,10 @@ export class ConditionForm {
   accept() {
     const {where} = this.view.data.choice;
     const made = {id: this.column.value, how: this.how.value, value: this.value.value.trim()};
+    this.value.setCustomValidity(faultOf(made));
+    if (!this.value.reportValidity()) {
+      return;
+    }
     this.view.change({where: [...where, made]});
     this.shut();
   }

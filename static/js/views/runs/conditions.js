@@ -29,46 +29,47 @@ export function sayCondition({id, how, value}) {
 }
 
 /**
- * The number that somebody wrote: 0.9, 90 %, 1,000; NaN where it is none.
- * @param {string} text
+ * What is wrong with a condition; '' for nothing. One that could hold for no run, whatever it has,
+ * is a mistake.
+ * @param {Condition} condition
  */
-export function numberOf(text) {
-  const found = /^([-+]?[\d,]*\.?\d+(?:e[-+]?\d+)?)\s*(%?)$/i.exec(text.trim());
-  if (!found) {
-    return NaN;
-  }
-  const number = Number(found[1].replace(/,/g, ''));
-  return found[2] ? Number((number / 100).toPrecision(12)) : number;
+export function faultOf({id, how, value}) {
+  const column = columnOf(id);
+  return /[<>]/.test(how) && Number.isNaN(column.read(value))
+      ? '“' + value + '” is no number that ' + column.title + ' could be compared with'
+      : '';
 }
 
 /**
  * Whether a job meets a condition. Values are compared as numbers where both are, else as the texts
- * that the table shows, whatever their case.
+ * that the table shows, whatever their case; of several texts (tags) one is enough. What the table
+ * shows alike is equal.
  * @param {Condition} condition
  * @param {Api.Job} job
  */
 export function meets({id, how, value}, job) {
   const column = columnOf(id);
   const has = column.value(job);
-  const number = numberOf(value);
+  const number = column.read(value);
   const both = typeof has === 'number' && !Number.isNaN(number);
   const told = textOf(column, job).toLowerCase();
-  const wanted = value.toLowerCase();
-  const same = both ? has === number || told === wanted : told === (wanted || 'none');
+  const wanted = value.toLowerCase() || 'none';
+  const same = told === wanted || (both && has === number) ||
+      Boolean(column.parts?.(job).some((part) => part.toLowerCase() === wanted));
   switch (how) {
     case '=':
       return same;
     case '!=':
       return !same;
     case '~':
-      return told.includes(wanted);
+      return told.includes(value.toLowerCase());
     case '>':
       return both && has > number;
     case '<':
       return both && has < number;
     case '>=':
-      return both && has >= number;
+      return both && (has >= number || same);
     default:
-      return both && has <= number;
+      return both && (has <= number || same);
   }
 }
