@@ -7,6 +7,7 @@ import {Router} from './frame/router.js';
 import {TopBar} from './frame/topbar.js';
 import {signedOut} from './service/api.js';
 import {listen, stream} from './service/events.js';
+import {setRights} from './service/rights.js';
 import {hasLink, signIn} from './service/session.js';
 import {showSignIn} from './views/login/view.js';
 
@@ -45,7 +46,7 @@ async function start() {
   }
   signedIn = true;
   document.body.dataset.signed = 'in';
-  document.body.dataset.role = outcome.session.role || '';
+  setRights(outcome.session);
   stream.start();
   top.countNodes();
   disk.watch();

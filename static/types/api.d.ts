@@ -346,6 +346,8 @@ declare namespace Api {
 
   interface Session {
     role?: string;
+    /** Whose jobs are one's own. */
+    owner?: string;
     name?: string;
   }
 

@@ -170,13 +170,12 @@ class Page:
         assert not wrong, "the browser's console has errors:\n" + "\n".join(wrong)
 
 
-def as_operator(driver, service):
-    """The page as an operator sees it, once it knows that they are one."""
+def as_role(driver, service, role):
+    """The page as somebody with this role sees it, once it knows the role."""
     page = Page(driver, service)
     driver.get("about:blank")
     page.forget()
-    driver.get(service.post("link", {"role": "operator"}).json()["url"])
-    page.wait_for("#new-job")
+    driver.get(service.post("link", {"role": role}).json()["url"])
     until("the role is known", lambda: page.script("return document.body.dataset.role")
-          == "operator")
+          == role)
     return page

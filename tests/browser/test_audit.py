@@ -1,5 +1,5 @@
 """The page of the audit: for admins alone, with what was done."""
-from page import as_operator
+from page import as_role
 
 
 def test_an_admin_reads_what_was_changed_and_by_whom(page, service):
@@ -16,4 +16,4 @@ def test_an_admin_reads_what_was_changed_and_by_whom(page, service):
 
 
 def test_nobody_else_sees_it_in_the_menu(driver, service):
-    assert not as_operator(driver, service).visible(".to-audit")
+    assert not as_role(driver, service, "operator").visible(".to-audit")

@@ -1,5 +1,7 @@
 """The page of people: for admins alone, tokens and owners."""
-from page import as_operator
+import pytest
+
+from page import as_role
 from service import spec, until
 
 
@@ -41,4 +43,33 @@ def test_what_owners_have_is_listed(page, service):
 
 
 def test_nobody_else_sees_it_in_the_menu(driver, service):
-    assert not as_operator(driver, service).visible(".to-people")
+    assert not as_role(driver, service, "operator").visible(".to-people")
+
+
+CHANGES = ["#new-job", "a[href^='#/new']", "#delete", "#edit-labels", "#remedy",
+           ".nodes-table .btn", "a[href='#/sweeps/new']"]
+
+
+@pytest.mark.parametrize("role, lacks", [("viewer", CHANGES), ("operator", [])])
+def test_nothing_is_offered_that_a_role_may_not_do(driver, service, role, lacks):
+    """A viewer was offered new jobs, to clone, to delete and to drain, and each was refused."""
+    id = service.submit(spec(epochs=1))
+    service.wait(id, "succeeded")
+    page = as_role(driver, service, role)
+    shown = set()
+    for route, ready in (("/jobs/" + id, "#job-actions a"), ("/nodes", ".nodes-table tbody tr"),
+                         ("/sweeps", "h1")):
+        page.open(route)
+        page.wait_for(ready)
+        shown |= {css for css in CHANGES if page.visible(css)}
+    assert shown & set(lacks) == set(), shown
+    assert lacks or {"#new-job", "#delete", "#edit-labels", ".nodes-table .btn"} <= shown, shown
+
+
+def test_a_job_of_somebody_else_is_not_offered_to_be_deleted(driver, service):
+    page = as_role(driver, service, "operator")
+    for owner, offered in (("admin", True), ("ada", False), (None, False)):
+        page.script("import('/js/service/rights.js').then((m) => { window.mine = "
+                    "m.mayChangeThis({owner: arguments[0]}); })", owner)
+        until(f"{owner} is judged", lambda: (
+            page.script("return window.mine") is offered))  # noqa: B023

@@ -2,6 +2,7 @@
 import {fill, h} from '../../elements/dom.js';
 import {button, notice} from '../../elements/widgets.js';
 import {post} from '../../service/api.js';
+import {mayChange} from '../../service/rights.js';
 
 const DEMO = {
   name: 'demo',
@@ -59,7 +60,8 @@ export function emptyPage(nodesNow) {
       {class: 'btn primary', id: 'run-demo'});
   return h('div', {class: 'empty-page'}, h('h1', {text: 'Nothing has been trained here yet.'}),
       h('p', {class: 'sub', text: ABOUT}),
-      h('p', {class: 'actions'}, demo, h('a', {class: 'btn', href: '#/new', text: 'New job'})),
+      h('p', {class: 'actions'}, mayChange() && demo,
+          h('a', {class: 'btn', href: '#/new', text: 'New job'})),
       fault,
       h('div', {class: 'sheet drawing'},
           drawing('Equal minibatches: everyone waits for the slowest', '96%', [18, 19, 44, 100]),

@@ -3,6 +3,7 @@ import {fill, h, keyed, refill, say} from '../../elements/dom.js';
 import {Few} from '../../elements/few.js';
 import {nodeState} from '../../elements/states.js';
 import {button, notice, numeric, question, scroller, table} from '../../elements/widgets.js';
+import {mayChange} from '../../service/rights.js';
 import {age, bytes, known, three} from '../../text/format.js';
 
 import {FILTERS} from './model.js';
@@ -114,7 +115,7 @@ export class NodesTable {
     if (row.icon.dataset.state !== key) {
       row.icon.dataset.state = key;
       fill(row.icon, state.icon);
-      fill(row.action, this.actionOf(n));
+      fill(row.action, mayChange() && this.actionOf(n));
     }
     say(row.state, state.text);
     const job = this.data.jobName(n) || 'none';

@@ -2,6 +2,7 @@
 import {fill, h, refill, say} from '../../elements/dom.js';
 import {pill, setPill} from '../../elements/states.js';
 import {button, notice, question} from '../../elements/widgets.js';
+import {mayChangeThis} from '../../service/rights.js';
 import {plural, when} from '../../text/format.js';
 import {MOST} from '../compare/model.js';
 
@@ -57,7 +58,7 @@ class SweepView {
 
   /** @param {string[]} best jobs of the best trials */
   buttons(best) {
-    const {state} = this.data.sweep;
+    const {state} = this.data.sweep, own = mayChangeThis(this.data.sweep);
     const cancel = () => this.ask('This ends the sweep and all its jobs that run or wait.',
         'Cancel sweep', () => this.data.cancel());
     const forget = () =>
@@ -68,8 +69,8 @@ class SweepView {
     const compare = {class: 'btn', href: '#/compare?runs=' + best.join(), id: 'sweep-compare'};
     return [
       best.length > 1 && h('a', {...compare, text: 'Compare the best ' + best.length}),
-      state === 'running' && button('Cancel', cancel, {id: 'sweep-cancel'}),
-      this.data.ended() && button('Delete', forget, {id: 'sweep-delete'})
+      own && state === 'running' && button('Cancel', cancel, {id: 'sweep-cancel'}),
+      own && this.data.ended() && button('Delete', forget, {id: 'sweep-delete'})
     ];
   }
 

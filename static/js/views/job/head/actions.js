@@ -5,6 +5,7 @@ import {fill, h} from '../../../elements/dom.js';
 import {active, ended} from '../../../elements/states.js';
 import {button, notice, question} from '../../../elements/widgets.js';
 import {job as path, post, remove} from '../../../service/api.js';
+import {mayChangeThis} from '../../../service/rights.js';
 
 import {saveOneFile} from './onefile.js';
 
@@ -50,17 +51,17 @@ export class Actions {
 
   /** @param {Api.Job} job */
   buttons(job) {
-    const over = ended(job.state);
+    const over = ended(job.state), own = mayChangeThis(job);
     return [
       job.state === 'failed' && this.offered && this.remedy(this.offered),
-      job.state === 'running' && this.direct('Pause', 'pause', 'btn '),
-      job.state === 'paused' && this.direct('Resume', 'resume', 'btn primary'),
-      !over && job.state !== 'cancelling' &&
+      own && job.state === 'running' && this.direct('Pause', 'pause', 'btn '),
+      own && job.state === 'paused' && this.direct('Resume', 'resume', 'btn primary'),
+      own && !over && job.state !== 'cancelling' &&
           this.asking('Cancel', 'cancel', cancelText(job), 'Cancel job'),
       h('a', {class: 'btn', href: '#/new?from=' + this.data.id, text: 'Clone'}),
       h('a', {class: 'btn', href: '#/compare?runs=' + this.data.id, text: 'Compare'}),
       over && button('Save as HTML', () => this.save(), {id: 'save-html'}),
-      over && this.asking('Delete', 'delete', deleteText(job), 'Delete job')
+      own && over && this.asking('Delete', 'delete', deleteText(job), 'Delete job')
     ];
   }
 

@@ -5,6 +5,7 @@ import {FieldSet} from '../../../draft/fieldset.js';
 import {fill, h, refill} from '../../../elements/dom.js';
 import {button, notice} from '../../../elements/widgets.js';
 import {job as path, patch} from '../../../service/api.js';
+import {mayChangeThis} from '../../../service/rights.js';
 import {ownTags, projectOf, sweepOf, tagsWith} from '../../../spec/tags.js';
 
 /** @typedef {import('../view.js').JobView} JobView */
@@ -88,8 +89,8 @@ export class Labels {
     this.shown = h('div', {class: 'labels-shown'});
     this.edit = button('', () => this.open(), {class: 'btn small ghost', id: 'edit-labels'});
     this.place = h('div');
-    this.node = h('div', {class: 'labels', id: 'labels'}, this.shown,
-        h('p', {class: 'label-tools'}, this.edit), this.place);
+    this.tools = h('p', {class: 'label-tools'}, this.edit);
+    this.node = h('div', {class: 'labels', id: 'labels'}, this.shown, this.tools, this.place);
   }
 
   update() {
@@ -104,6 +105,7 @@ export class Labels {
             tags.map((t) => h('a', {class: 'tag', href: runsWith('job/tags~' + t), text: t})),
             note && h('p', {class: 'note-text', text: note})]);
     const any = project || tags.length || note;
+    this.tools.hidden = !mayChangeThis(job);
     this.edit.textContent = any ? 'Edit tags and note' : 'Add tags or a note';
   }
 

@@ -4,6 +4,7 @@ import {fill, h, refill} from '../../../elements/dom.js';
 import {button, notice} from '../../../elements/widgets.js';
 import {CHECKPOINTS, continued, mayGoOn, remedies} from '../../../sentences/remedies.js';
 import {get, job as path, post} from '../../../service/api.js';
+import {mayChange} from '../../../service/rights.js';
 
 import {failedAlike} from './firsterror.js';
 
@@ -26,7 +27,7 @@ export class Remedies {
 
   update() {
     const {job, evaluations} = this.data;
-    this.node.hidden = job.state !== 'failed';
+    this.node.hidden = job.state !== 'failed' || !mayChange();
     if (this.node.hidden) {
       return;
     }
