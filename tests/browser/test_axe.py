@@ -63,7 +63,8 @@ def test_no_page_has_a_finding(screen, jobs, theme):
               f"/jobs/{one}": "#verdict", f"/jobs/{failed}": ".first-error",
               f"/new?from={one}": "#recommendation",
               LAYERS: ".layer .num", "/nodes?node=slow": "main .nodes-table",
-              f"/compare?runs={one},{two}": ".run-card"}
+              f"/compare?runs={one},{two}": ".run-card", "/audit": ".audit-table tbody td",
+              "/people": ".tokens-table tbody td", "/sweeps": "h1"}
     for route, shown in routes.items():
         page.open(route)
         page.wait_for(shown)

@@ -65,6 +65,18 @@ def test_a_preset_is_written_out_before_its_layers_are_edited(page):
     assert page.script(SHAPES)[-3:] == ["128", "128", "10"]
 
 
+def test_what_a_layer_has_stands_in_one_line(page):
+    """A convolution's padding stood beneath its other fields, beside an empty half of the line."""
+    open_form(page)
+    page.choose("/model", "lenet5")
+    page.click("#edit-layers")
+    page.wait_text("#layers-sum", "parameters")
+    told = page.script("""return [...document.querySelectorAll('.layer')].map((l) =>
+        [...l.querySelectorAll('.layer-fields .field')].map(
+            (f) => Math.round(f.getBoundingClientRect().top)))""")
+    assert max(len(tops) for tops in told) >= 4 and all(len(set(tops)) <= 1 for tops in told), told
+
+
 def test_what_no_job_could_read_says_why(page, tmp_path):
     folder = tmp_path / "notes"
     folder.mkdir()
