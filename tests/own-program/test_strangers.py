@@ -42,6 +42,7 @@ PROGRAMS = {
     "lazy_schedule": (32, 2e-5),
     "lbfgs": (96, 1e-3),
     "lbfgs_search": (48, 2e-5),
+    "like_timm": (32, 2e-5),
     "like_yolo": (32, 2e-5),
     "look_first": (32, 2e-5),
     "lstm_packed": (32, 2e-5),
@@ -52,6 +53,7 @@ PROGRAMS = {
     "mingpt": (32, 2e-5),
     "mnist_argparse": (192, 2e-6),
     "numpy_mlp": (32, 2e-5),
+    "other_first": (32, 2e-5),
     "padded": (96, 2e-5),
     "pictures": (32, 2e-5),
     "pruned": (32, 2e-5),
@@ -81,7 +83,7 @@ STEPS_WITHIN = {"tbptt"}
 # the rule knows no scale
 SCALED = {"micro_batches_scaled"}
 # a node with smaller slices has more of them, and zip() ends with the other loader
-ZIPPED = {"pseudo_labels"}
+ZIPPED = {"pseudo_labels", "other_first"}
 BY_STEPS = {"mingpt", "steps_next", "steps_not_epochs"}
 
 
@@ -95,13 +97,14 @@ def on_ranks(nursery, name, folder, sizes, strategy, **more):
     return done, [dict(np.load(folder / f"rank-{i}.npz")) for i in range(len(sizes))]
 
 
-def run_killed(nursery, run_programs, name, folder, at, within="", **more):
+def run_killed(nursery, run_programs, name, folder, at, within="", again="", **more):
     """The finished process of a `sync` run on 5/8 and 3/8 of the batch in which one rank's program
-    is killed at its step number `at`, or as TEST_KILL_IN=`within` has it (strangers/run.py). It
-    goes on and ends as the program alone."""
+    is killed at its step number `at`, or as TEST_KILL_IN=`within` has it, with TEST_AGAIN=`again`
+    (strangers/run.py). It goes on and ends as the program alone."""
     batch, off = PROGRAMS[name]
     alone = run_programs(nursery, "strangers.run", name).results[0]
     variables = {"TEST_KILL": str(at), **({"TEST_KILL_IN": within} if within else {})}
+    variables.update({"TEST_AGAIN": again} if again else {})
     done, results = on_ranks(nursery, name, folder / "sync", [batch * 5 // 8, batch * 3 // 8],
                              {"type": "sync"}, variables=variables, **more)
     assert 'msg="goes on"' in done.stderr
@@ -204,16 +207,20 @@ def test_a_jax_program_ends_where_it_ends_alone(run_programs, tmp_path, name):
         nursery.close()
 
 
-@pytest.mark.parametrize("step", [5, 6])
+@pytest.mark.parametrize("step, again, loop", [
+    (5, "none", "range"), (6, "none", "range"), (6, "20", "range"), (5, "20", "evenstep"),
+    (6, "20", "evenstep")])
 def test_a_look_at_a_batch_is_no_epoch_that_is_passed_over(torch_programs, run_programs, tmp_path,
-                                                           step):
+                                                           step, again, loop):
     """One rank's program is killed in the third epoch, at its first or last step, and looks at a
     batch once more."""
     name = "looks_then_range"
     alone = run_programs(torch_programs, "strangers.run", name).results[0]
     done, results = on_ranks(torch_programs, name, tmp_path / "sync", [20, 12], {"type": "sync"},
-                             variables={"TEST_KILL": str(step)})
-    assert 'msg="goes on"' in done.stderr and "the loop passes over" in done.stderr
+                             variables={"TEST_KILL": str(step), "TEST_AGAIN": again,
+                                        "TEST_EPOCHS": loop})
+    assert 'msg="goes on"' in done.stderr
+    assert ("the loop passes over" in done.stderr) == (again == "none")
     assert bit_identical(results) and difference(results[0], alone) < 2e-5
 
 
@@ -227,14 +234,15 @@ def test_one_that_is_killed_within_an_accumulation_ends_as_the_program_alone(
 def test_one_that_is_killed_within_an_epoch_continues_its_schedule_there(torch_programs,
                                                                          run_programs, tmp_path):
     """The new process's loop counts from 0, and its loader is as long as what is left."""
-    done = run_killed(torch_programs, run_programs, "fractional_schedule", tmp_path, 5, "backward")
+    done = run_killed(torch_programs, run_programs, "fractional_schedule", tmp_path, 5, "backward",
+                      "none")
     assert "epoch 2 goes on behind the first 1 of its 3 batches" in done.stderr
 
 
 def test_a_schedule_that_asks_for_the_loaders_length_in_each_step_has_an_epochs(
         torch_programs, run_programs, tmp_path):
     """Also in an epoch that goes on, whose loop is shorter."""
-    run_killed(torch_programs, run_programs, "lazy_schedule", tmp_path, 5, "backward")
+    run_killed(torch_programs, run_programs, "lazy_schedule", tmp_path, 5, "backward", "none")
 
 
 def test_a_thread_that_reads_batches_ahead_is_refused(torch_programs, tmp_path):
@@ -270,16 +278,41 @@ def test_one_that_is_killed_in_its_last_step_ends_as_the_program_alone(
 def test_a_loop_that_counts_its_steps_ends_where_the_others_do_once_it_was_killed(
         torch_programs, run_programs, tmp_path, name, at):
     """Its own count begins anew, so it would make more steps than the others."""
-    done = run_killed(torch_programs, run_programs, name, tmp_path, at, "backward")
+    done = run_killed(torch_programs, run_programs, name, tmp_path, at, "backward", "none")
     assert "the run ends where the other programs have left" in done.stderr
     lacks = at > 2  # of one step it does not hear: the end comes in that one
     assert not lacks or "so a loop that counts steps itself began at 0 there" in done.stderr
 
 
+# in an epoch's first step and within it, of a program that counts updates for its schedule; of a
+# loader that zip() asks behind another one, which ends an epoch before it; of loops over steps
+@pytest.mark.parametrize("name, at", [("like_timm", 4), ("like_timm", 8), ("like_timm", 9),
+                                      ("other_first", 6), ("other_first", 7), ("mingpt", 4),
+                                      ("steps_not_epochs", 7)])
+def test_one_that_is_killed_counts_as_if_nothing_had_happened(torch_programs, run_programs,
+                                                              tmp_path, name, at):
+    """It goes through the batches that the run has made once more, without a step."""
+    done = run_killed(torch_programs, run_programs, name, tmp_path, at, "backward")
+    assert "its loops go through the %d batches" % (at - 1) in done.stderr
+    assert "the run ends where the other programs have left" not in done.stderr
+
+
+@pytest.mark.parametrize("strategy", ["local-sgd", "hier-sgd", "hpsgd"])
+def test_where_parameters_are_averaged_a_loop_over_steps_goes_on(torch_programs, tmp_path,
+                                                                 strategy):
+    more = {"k1": 1, "k2": 2} if strategy == "hier-sgd" else {"k": 2}
+    done, ends = on_ranks(torch_programs, "steps_not_epochs", tmp_path, [20, 12],
+                          {"type": strategy, **more},
+                          variables={"TEST_KILL": "5", "TEST_KILL_IN": "backward"})
+    assert "its loops go through the" in done.stderr
+    assert len(rows_of(done)) == 2 * 10 and len(ends) == 2
+
+
 def test_where_parameters_are_averaged_a_count_that_began_anew_is_told(torch_programs, tmp_path):
     command = torch_programs.command("strangers.run", "steps_not_epochs", tmp_path / "rank")
     done = run_local(command, [20, 12], {"type": "local-sgd", "k": 3}, tmp_path,
-                     variables={"TEST_KILL": "5", "TEST_KILL_IN": "backward"})
+                     variables={"TEST_KILL": "5", "TEST_KILL_IN": "backward",
+                                "TEST_AGAIN": "none"})
     assert done.returncode != 0 and "make the same number of steps" in done.stderr
     assert "a program that was started again counts its own steps from 0" in done.stderr
 
@@ -288,7 +321,8 @@ def test_a_rate_by_a_count_that_began_anew_is_told(torch_programs, tmp_path):
     """Its program would end with other parameters than the others'."""
     command = torch_programs.command("strangers.run", "steps_next", tmp_path / "rank")
     done = run_local(command, [10, 6], {"type": "sync"}, tmp_path,
-                     variables={"TEST_KILL": "7", "TEST_KILL_IN": "backward"})
+                     variables={"TEST_KILL": "7", "TEST_KILL_IN": "backward", "TEST_AGAIN": "0"})
+    assert "its loops do not go through the" in done.stderr
     assert done.returncode != 0 and "has other parameters than the others" in done.stderr
     assert "if it computes its rate by a count of its own" in done.stderr
 

@@ -81,6 +81,7 @@ class Run:
         self._open = True  # the program's loop says how many epochs there are
         self._passed = 0  # epochs that the program's loops have passed over
         self.reload = None  # called when they have, if the run started before
+        self.repeats = False  # what the program does, a process before it did
         self._ended = 0  # epochs that this process has made
         self._empty = 0  # loops that began behind the run's last epoch
         self.lacks = 0  # steps that a count of the program's own lacks, as it began anew
@@ -161,6 +162,15 @@ class Run:
         if self.passing and not self.on_start and self.reload:
             self.reload()  # a batch was looked at before the loops
         self.passing = False
+
+    def repeats_from(self):
+        """Loops go through what was made before once more: the epoch in which they begin."""
+        self.ensure_started()
+        return self._passed if self.passing else self.epoch
+
+    def has_repeated(self, epochs):
+        """They have gone through so many epochs, the last one perhaps in part."""
+        self._passed = max(self._passed, min(epochs, self.epoch))
 
     def goes_on_where_it_is(self):
         """The program knows of restarts: its loops pass over nothing."""
@@ -281,7 +291,8 @@ class Run:
     # ---- metrics and the end
 
     def log(self, metrics):
-        if not self.passing or not self._passed:  # else they are of an epoch that is passed over
+        over = self.passing and self._passed  # they are of an epoch that is passed over
+        if not over and not self.repeats:
             told = {name: v if math.isfinite(v) else str(v) for name, v in metrics.items()}
             self._library.log(json.dumps(told).encode())  # JSON has no NaN
 

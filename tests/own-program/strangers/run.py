@@ -85,6 +85,18 @@ def _kill_at_exchange(number):
     Steps.exchange = kill_or_exchange
 
 
+def _go_through_again(seconds):
+    """TEST_AGAIN: what a process that was started again may take for batches that were made before;
+    none: it goes through no batch."""
+    if seconds is not None:
+        from evenstep.torch.restart import again
+
+        if seconds == "none":
+            again.Again._find = again.Again.leave_out
+        else:
+            again.SECONDS_MOST = float(seconds)
+
+
 def _run(name, output):
     models, runs, prepare, join = [], [], evenstep.prepare, arrays.join
 
@@ -104,6 +116,7 @@ def _run(name, output):
         return prepare(*objects, **options)
 
     _kill_at(int(os.environ.get("TEST_KILL", 0)))
+    _go_through_again(os.environ.get("TEST_AGAIN"))
     evenstep.prepare, arrays.join = prepare_and_keep, join_and_keep
     sys.argv = [name + ".py", *ARGUMENTS.get(name, [])]
     ended = runpy.run_path(os.path.join(HERE, name + ".py"), run_name="__main__")

@@ -22,6 +22,7 @@ def watch(run):
         whole = type(data) is Loader and data.samples and max_epochs
         if whole and not (args or options or engine.state.iteration):  # no length of its own
             length = data.of_an_epoch()
+            data.stream.steps.place.again.leave_out()
             made = run.epochs(max_epochs)
             passed = made * length + (data.passed() if made < max_epochs else 0)
             if passed:

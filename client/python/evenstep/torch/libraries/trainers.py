@@ -101,6 +101,7 @@ class _Transformers:
         self.trainer.create_optimizer()
         self.made = evenstep.prepare(self.trainer.model, self.trainer.optimizer, plain)[2]
         self.made.whole = True  # the trainer asks once
+        evenstep._program.place.again.leave_out()
         return self.made
 
     def create_scheduler(self, *args, **kwargs):
@@ -179,6 +180,7 @@ class _Lightning:
         schedulers = [config.scheduler for config in self.trainer.lr_scheduler_configs]
         given = model, list(self.trainer.optimizers), schedulers, loader
         self.loader = evenstep.prepare(*given)[3]
+        evenstep._program.place.again.leave_out()
         epochs = self.trainer.fit_loop.max_epochs
         if epochs is not None and epochs > 0:
             self.trainer.fit_loop.max_epochs -= run().epochs(epochs)

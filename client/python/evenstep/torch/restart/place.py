@@ -19,13 +19,14 @@ import os
 import torch
 
 from ..samples.beside import Beside
+from .again import Again
 from .habits import BATCHES, EPOCHS
 
 
 class Place:
     def __init__(self, run, stream):
         self.run, self.stream, self.passes = run, stream, stream.steps
-        self.beside = Beside(run, self)
+        self.beside, self.again = Beside(run, self), Again(run, self)
         self.length = 0  # global batches of an epoch; 0: nobody knows
         self._passed = -1, 0  # of this epoch so many batches were made by a process before
         self.step = 0  # of the program's loops over steps()
@@ -64,7 +65,7 @@ class Place:
 
     # ---- states
 
-    def _index(self, piece):
+    def index(self, piece):
         """Of a slice's batch, from the run's beginning; that with no step ends its epoch."""
         if piece.number < 0:
             return (piece.epoch + 1) * self.length
@@ -74,13 +75,14 @@ class Place:
         """(number, index) of the slice that is due, as far as they are known."""
         piece = self.passes.slice or self.stream.first()
         if piece is not None and piece.number >= 0:
-            return piece.number, self._index(piece)
+            return piece.number, self.index(piece)
         return -1, (self.stream.epoch + self.stream.is_ending()) * self.length
 
     def save(self, own):
         number, index = self._due()
         own["place"].update(
-            step=self.step, number=number, batch=index, pending=self.pending, each=self.each
+            step=self.step, number=number, batch=index, pending=self.pending, each=self.each,
+            varies=self.passes.varies,
         )
         if self.pending or self.passes.kept:
             own["gradients"] = self._before or self.passes.kept_gradients()
@@ -88,6 +90,7 @@ class Place:
     def load(self, own):
         self._saved = own["place"], own.get("gradients")
         self.step = self._saved[0].get("step", 0)
+        self.passes.varies = self._saved[0].get("varies", False)
 
     def settle(self):
         """The run has started: says what has come since the state."""
@@ -120,11 +123,11 @@ class Place:
         if piece is None or not self.length:
             return
         then = {EPOCHS: place.get("epoch", 0), BATCHES: place["batch"]}
-        self.on_passing_on(then, {EPOCHS: piece.epoch, BATCHES: self._index(piece)})
+        self.on_passing_on(then, {EPOCHS: piece.epoch, BATCHES: self.index(piece)})
         if not piece.step_count:  # under a server nodes make numbers of batches of their own
-            self.step = max(self.step, self._index(piece) // self.each)
+            self.step = max(self.step, self.index(piece) // self.each)
             return
-        since = place["pending"] + max(0, self._index(piece) - place["batch"])
+        since = place["pending"] + max(0, self.index(piece) - place["batch"])
         self.step += since // self.each
         self.replays = since % self.each
 
@@ -132,8 +135,10 @@ class Place:
         """A loop begins, and the slice that it begins with is here."""
         self.settle()
         piece = self.stream.first()
-        if piece is not None and self.length:
-            at = self._index(piece) % self.length if piece.step_count else 0
+        if piece is not None and self.again.covers(piece.epoch):
+            self._passed, self.replays = (piece.epoch, 0), 0
+        elif piece is not None and self.length:
+            at = self.index(piece) % self.length if piece.step_count else 0
             self._passed = piece.epoch, max(0, at - self.replays)
 
     def has_entered(self):
@@ -160,6 +165,7 @@ class Place:
 
     def steps(self, n, batches):
         self.each, self.in_steps = max(self.each, batches), True
+        self.again.leave_out()
         self.run.goes_on_where_it_is()
         self.settle()
         while self.step < self._behind + n and not self.run.over:

@@ -116,6 +116,8 @@ class State:
         with the first batch, since loops may pass over epochs before it."""
         self.optimizers, self.schedulers, self.others = optimizers, schedulers, others
         self.phase += 1
+        if any(isinstance(other, dict) for other in others):
+            self.place.again.leave_out()  # it counts from what these say
         if others:
             self._load_others(own or self._kept())
 

@@ -165,6 +165,7 @@ class Loader:
             arguments.update(persistent_workers=False, timeout=0, multiprocessing_context=None)
         if isinstance(given.dataset, IterableDataset):
             self._collate = arguments.pop("collate_fn")
+            stream.steps.place.again.leave_out()
             data = _Shard(given.dataset, shard, self.run.rank, self.run.workers)
             self.inner = DataLoader(data, batch_size=None, collate_fn=_same, **arguments)
             self._samples = None
@@ -195,6 +196,8 @@ class Loader:
     def passed(self):
         """Batches of the epoch that a process before this one has done."""
         place = self.stream.steps.place
+        if place.again.may:
+            return 0
         asks = self.run.resumed and not self.run.on_start and not place.has_entered()
         if asks and self.stream.coming():  # not within a loop, whose next slice may be far
             place.enter_epoch()
@@ -215,18 +218,51 @@ class Loader:
     def __iter__(self):
         if not torch.is_grad_enabled():
             return iter(self.given)  # an evaluation of the training data: no step is made of it
-        batches = self._going_on() if self.run.passing else self._batches()
+        behind = self.run.passing or self.stream.steps.place.again.may
+        batches = self._going_on() if behind else self._batches()
         self.stream.steps.place.beside.opens(sys._getframe(1), self.stream.epoch)
         return batches
 
     def _going_on(self):
-        """After a restart. A loop passes over what was made before: it has one batch, without a
-        step, since what follows it may need its loss. `next(iter(loader))` is a look at a batch, or
-        a loop over steps, which knows no epochs."""
-        if asked_by_call(sys._getframe(1)) or not self.run.passes_over():
-            yield from self._batches()
-        else:
+        """After a restart. A loop goes through what was made before once more (again.py), or passes
+        over it: then it has one batch, without a step, since what follows it may need its loss.
+        `next(iter(loader))` is a look at a batch, or a loop over steps, which knows no epochs."""
+        by_call = asked_by_call(sys._getframe(1))
+        if self.stream.steps.place.again.begins():
+            if (yield from self._once_again(by_call)):
+                return
+        elif not by_call and self.run.passes_over():
             yield from self._passed_over()
+            return
+        yield from self._batches()
+
+    def _once_again(self, by_call):
+        """Batches that were made before, up to the end of an epoch. False: the loop goes on with
+        the run's."""
+        again, length = self.stream.steps.place.again, self.of_an_epoch()
+        while again.at < again.to:
+            again.give()
+            yield from self._spare(again.rows(GHOST))
+            if not again.takes_on():
+                return self._pass_the_rest(again, by_call)
+            if again.at % length == 0 and not (again.at == again.to and self.stream.at_end()):
+                again.restore()
+                return True
+        again.end(complete=True)
+        self.run.goes_on_where_it_is()
+        if not self.stream.at_end():
+            return False
+        self.stream.steps.spare = False
+        self.stream.reopen()
+        self.stream.begin()  # closes the epoch, which the process before this one did not
+        return True
+
+    def _pass_the_rest(self, again, by_call):
+        again.end(complete=False)
+        if again.at < self.run.epoch * self.of_an_epoch():  # in an epoch that is passed over
+            return not by_call
+        self.run.goes_on_where_it_is()
+        return False
 
     def _check_samples(self):
         now = len(_sampler(self.given)[1]) if self.samples and not self._collate else self.samples

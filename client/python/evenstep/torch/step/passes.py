@@ -55,6 +55,7 @@ class Passes:
         self.slice = None  # begun, and not yet followed by another
         self.batches = 0  # slices begun
         self.samples = 0  # of the slice
+        self.varies = False  # the program has had another number of them in one epoch
         self.rows = 0  # the same, without those that the program's collate_fn has left out
         self.settled = True  # its gradients were sent
         self.touched = False  # a pass over it has begun
@@ -175,6 +176,7 @@ class Passes:
             return False
         if held:
             self.blocks.refresh()
+        self.varies |= self.samples not in (0, piece.count) and piece.start > 0
         self.slice, self.samples, self.settled = piece, piece.count, False
         self.batches += 1
         self.buffers.slice_begins()

@@ -1,0 +1,133 @@
+"""Batches that the run has made, once more: a process that was started again goes through them
+without a step, so that whatever its program counts is right.
+
+    batch        0   1   2 │ 3   4   5 │ 6 ✗            three an epoch; a process ends in batch 6
+    the next     s   s   s │ s   s   s │ 6   7   8      s: two samples, of which no step is made
+
+A counter of the program's own (`step += 1`, `for i, x in enumerate(loader)`, a loop over
+`range(steps)`, a schedule of another library) decides rates, weights of losses, and where a loop
+ends, and nobody else knows it. Parameters, running statistics and what else prepare() was given are
+afterwards what they were.
+
+The others wait meanwhile, so the first batches tell how long all of them would take. Where that is
+too long, loops pass over the epochs that were made, with a batch each, and go on within the run's
+epoch behind what was made of it. They do so as well where all programs begin anew, since none could
+tell how long the others would take; and under a server, where each node has a number of batches of
+its own.
+"""
+
+import contextlib
+import os
+from time import perf_counter
+
+import torch
+
+SECONDS_MOST = 20.0  # of which the first batch is not measured
+TRIED = 3  # batches
+
+
+class Again:
+    def __init__(self, run, place):
+        self.run, self.place = run, place
+        self.may = bool(run.resumed) and os.environ.get("EVENSTEP_INCARNATION", "0") != "0"
+        self.at = self.to = 0  # batches of the run: gone through, made
+        self._epoch = -1  # the run's, whose loop has gone through all that was made of it
+        self._kept = contextlib.ExitStack()
+        self._passes = None  # over spare batches, as the last one was given
+        self._tried = self._began = 0
+
+    def leave_out(self):
+        """The program knows of restarts, or a library does that makes its loop."""
+        self.may = False
+
+    def covers(self, epoch):
+        return epoch == self._epoch
+
+    # ---- a loop
+
+    def begins(self):
+        """A loop over batches begins. True: it goes through some once more, first of all."""
+        if not self.may or not (self.to or self._find()):
+            return False
+        if self._passes is not None and self._passes != self.place.passes.spared:
+            self.at += 1  # the loop before was left behind a pass
+        self._passes = None
+        if not self.run.passing:  # the program's loops begin in the run's epoch
+            self.at = max(self.at, self.run.epoch * self.place.length)
+        self.restore()
+        self._kept.enter_context(self.place.passes.blocks.kept())
+        self._kept.enter_context(self.place.others_kept())
+        return True
+
+    def _find(self):
+        """Where the run is."""
+        length, epoch = self.place.length, self.run.repeats_from()
+        piece = self.place.stream.coming()
+        self.may = bool(length and piece is not None and piece.step_count)
+        if self.may:
+            self.at, self.to = epoch * length, self.place.index(piece)
+            self.may = self.at < self.to
+        self.run.repeats = self.may
+        return self.may
+
+    def restore(self):
+        """What stands between loops sees what was there before them."""
+        self._kept.close()
+
+    def rows(self, least):
+        """Samples of the next batch. What a program keeps from batch to batch of an epoch may be of
+        as many rows as the batch, unless it has met others before."""
+        piece, passes = self.place.stream.coming(), self.place.passes
+        is_earlier = self.at // self.place.length < piece.epoch
+        return least if passes.varies or is_earlier else max(least, piece.count)
+
+    def give(self):
+        """The loop gets a batch."""
+        self._passes = self.place.passes.spared
+
+    def takes_on(self):
+        """The loop asks for the next one. False: all of them would take too long."""
+        self._passes = None
+        self.at += 1
+        self._tried += 1
+        if self._tried == 1:
+            self._began = perf_counter()
+        if self._tried < TRIED:
+            return True
+        took = perf_counter() - self._began
+        takes = took + took / (self._tried - 1) * (self.to - self.at)
+        if takes > SECONDS_MOST * (1 if self._tried == TRIED else 2):
+            self._tell(
+                "its loops do not go through the %d batches that the run has made, which would "
+                "take %.0f s, so what it counts itself is behind: prepare() takes a dict of such "
+                "counts, too" % (self.to, takes)
+            )
+            return False
+        if self._tried == TRIED:
+            self._tell(
+                "its loops go through the %d batches that the run has made once more, of few "
+                "samples and without a step, so that what it counts itself is right (about %.0f s)"
+                % (self.to, takes)
+            )
+        return True
+
+    def _tell(self, what):
+        self.run.say("this program was started again: " + what)
+
+    # ---- its end
+
+    def end(self, complete):
+        """All were gone through, or the rest of them is left out."""
+        self.restore()
+        self.may = self.run.repeats = False
+        length = self.place.length
+        if complete:
+            self._epoch, self.run.lacks = self.to // length, 0
+            self._clear_gradients()
+        self.run.has_repeated(-(-self.at // length))
+
+    @torch.no_grad()
+    def _clear_gradients(self):
+        for slot in self.place.passes.blocks.slots:
+            if slot.tensor.grad is not None:
+                slot.tensor.grad.zero_()
