@@ -67,6 +67,13 @@ def far(s):
     return F.relu(torch.cdist(a, a).max(1)[0] - 0.1).mean()
 
 
+def balanced(s):
+    """A mixture's: how many tokens an expert has times its mean probability."""
+    gates = line(rows[s]).flatten(0, 1).softmax(1)
+    has = F.one_hot(gates.argmax(1), 3).float().mean(0)
+    return 3 * (has * gates.mean(0).unsqueeze(0)).sum() + error(s).pow(2).mean()
+
+
 def attends(s):
     q = embed(rows[s])
     return (torch.softmax(q @ q.transpose(1, 2), -1) @ q).pow(2).mean()
@@ -238,12 +245,14 @@ LOSSES = {
     "farthest of the batch": far,
     "deviation within": lambda s: F.relu(1 - embed(x[s]).std(0)).mean() + error(s).pow(2).mean(),
     "roots of columns": lambda s: (error(s) ** 2).mean(0).sqrt().mean(),
+    "balance of experts": balanced,
+    "weights of columns": lambda s: (weights[:3] * error(s).abs().mean(0)).sum(),
     "softmax over the batch": lambda s: (line(x[s]).softmax(0) * y[s]).mean(),
 }
 REFUSALS = ("IS_SUM", "DIVIDED_BY_ALL", "NORMALIZED")
 TEXT = {name: getattr(divided, name) for name in REFUSALS}
 NAMES = {getattr(divided, name): name for name in ("SCALED", "CURVED", "RATIO", "COMPARED",
-                                                   "SEVERAL_MEANS", "TIMES_COUNT")}
+                                                   "SEVERAL_MEANS", "TIMES_COUNT", "BALANCED")}
 
 
 class Run:

@@ -53,6 +53,7 @@ def test_a_mean_times_a_number_that_follows_the_share_is_a_sum(torch_programs, t
 @pytest.mark.parametrize("name, says", [
     ("loss_weights", "the optimizer SGD steps parameters that prepare() was not given"),
     ("codebook", "the buffer 'vq.embedding' of the model is moved by training, as are 2 others"),
+    ("quantized", "the buffer '0.activation_post_process.scale' of the model is moved by training"),
     ("rate_search", "a loop over the loader was left before epoch 0 was over")])
 def test_what_differs_without_an_error_is_told_once(torch_programs, tmp_path, name, says):
     command = torch_programs.command("strangers.run", name, tmp_path / "rank")
@@ -91,6 +92,7 @@ VERDICTS = {
     "mean times len": "TIMES_COUNT", "two means times len": "TIMES_COUNT",
     "means in one tensor, times len": "TIMES_COUNT",
     "mean over labels times their number": "TIMES_COUNT",
+    "balance of experts": "BALANCED",
 }
 COMPARED = {"hardest", "sorted", "similarities", "two views", "both ways", "of one class",
             "whitened", "centered", "cross-correlation",

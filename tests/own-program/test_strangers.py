@@ -394,6 +394,16 @@ def test_buffers_that_move_come_back_as_the_step_began(torch_programs, run_progr
     assert "has none" not in done.stderr
 
 
+def test_buffers_of_a_size_that_the_first_batch_makes_come_back(torch_programs, tmp_path):
+    """Observers of weights, by channel; those of activations are each node's own."""
+    done, ends = on_ranks(torch_programs, "quantized", tmp_path, [20, 12], {"type": "sync"},
+                          variables={"TEST_KILL": "5", "TEST_KILL_IN": "backward"})
+    assert 'msg="goes on"' in done.stderr
+    observed = "0.1.weight_fake_quant.activation_post_process.min_val"
+    assert ends[0][observed].shape == (12,) and bit_identical([{observed: e[observed]}
+                                                               for e in ends])
+
+
 def test_a_buffer_that_the_new_process_does_not_make_is_told(torch_programs, tmp_path):
     """Its loop begins behind the epoch in which the program prunes."""
     command = torch_programs.command("strangers.run", "pruned", tmp_path / "rank")

@@ -11,9 +11,11 @@ mixup of inputs, an advantage less its mean) is not seen.
                                                                 └─ columns × columns
 """
 
-from .graph import LINEAR, inputs_of, kind_of, of_parameters
+import torch
 
-_NODES_MOST = 20000
+from .graph import LINEAR, constant_of, inputs_of, kind_of, of_parameters
+
+_NODES_MOST, _COLUMNS_MOST = 20000, 10000
 _AT_END = LINEAR | {"UnsqueezeBackward", "StackBackward", "SelectBackward"}
 _SCALES = {"MulBackward", "DivBackward"}
 _ADDS = {"SumBackward", "MeanBackward", "NansumBackward"}
@@ -78,8 +80,27 @@ def _compares(node, kind, samples):
     return False
 
 
-def compares(end, samples):
-    """end: the node that gives the loss; samples: of the batch that it is of, at least 2."""
+def _is_of_columns(node, samples):
+    """A mean or sum over the samples, or over parts of them in one row, for each column."""
+    while kind_of(node) in ("UnsqueezeBackward", "ViewBackward", "SqueezeBackward"):
+        node = inputs_of(node)[0]
+    shape = _shape(node, "self") if kind_of(node) in _ADDS else None
+    if not shape or len(shape) < 2 or shape[0] % samples or samples in shape[1:]:
+        return False
+    return _dimensions(node, len(shape)) == {0}
+
+
+def _numbers_of_columns(node, kind, samples):
+    """What is no part of the graph and multiplies such means; None: nothing does."""
+    inputs = inputs_of(node) if kind == "MulBackward" else ()
+    by = constant_of(node) if len(inputs) == 1 else None
+    several = isinstance(by, torch.Tensor) and 1 < by.numel() <= _COLUMNS_MOST
+    return by if several and _is_of_columns(inputs[0], samples) else None
+
+
+def compares(end, samples, numbers):
+    """end: the node that gives the loss; samples: of the batch that it is of, at least 2; numbers:
+    a list, which gets tensors of the program's own that multiply means over the batch."""
     nodes, seen = [(end, True)], set()
     while nodes and len(seen) < _NODES_MOST:
         node, at_end = nodes.pop()  # at_end: before the loss's own mean or sum over samples
@@ -87,6 +108,8 @@ def compares(end, samples):
             continue
         seen.add((node, at_end))
         kind, inputs = kind_of(node), inputs_of(node)
+        if (by := _numbers_of_columns(node, kind, samples)) is not None:
+            numbers.append(by)
         is_linear = kind in _AT_END or (kind in _SCALES and len(inputs) == 1)
         if not (at_end and (is_linear or kind in _ADDS)) and _compares(node, kind, samples):
             return True

@@ -72,6 +72,11 @@ COMPARED = (
     "deviation over the batch within the network, the hardest samples): each node compares those "
     "of its own share, so it depends on how the batch is shared out"
 )
+BALANCED = (
+    "the loss multiplies means over the batch by numbers that change with the batch, such as how "
+    "many tokens each expert of a mixture has: if they come from the samples, each node has those "
+    "of its own share, so the loss depends on how the batch is shared out"
+)
 SCALED = (
     "the loss has a sum over the samples of the batch in it, times or divided by a number that is "
     "not the number of its samples: if that number is a constant, the mean over nodes is not the "
@@ -438,6 +443,7 @@ class Divisor:
         self.run, self.said = run, set()
         self._last, self._alike = None, 0  # batches in a row that were divided by one number
         self._unseen = _LOOKS_MOST  # passes of which the whole graph is looked at
+        self._numbers = []  # what multiplied means over the batch in the last of them
 
     def of(self, loss, samples, scaled=False):
         """None: its samples. scaled: a GradScaler has multiplied the loss."""
@@ -447,7 +453,7 @@ class Divisor:
         total, told = counted_by(end, samples, self.run.global_batch)
         if not told and self._unseen and end is not None and samples > 1:
             self._unseen -= 1
-            told = COMPARED if compares(end, samples) else None
+            told = self._look(end, samples)
         if not told and end is not None and samples > 1 and is_times_its_count(end, samples):
             told = self._after_several(TIMES_COUNT, samples, samples)
         elif told in _OF_SEVERAL:
@@ -456,6 +462,14 @@ class Divisor:
             self._last = None
         self._say(told)
         return total
+
+    def _look(self, end, samples):
+        before, self._numbers = self._numbers, []
+        if compares(end, samples, self._numbers):
+            return COMPARED
+        self._numbers = [by.detach().clone() for by in self._numbers]
+        alike = [torch.equal(a, b) for a, b in zip(before, self._numbers)]
+        return None if all(alike) else BALANCED
 
     def judge(self, values, gradient, samples):
         """Of a pass that begins at a loss for each sample, which get this gradient."""

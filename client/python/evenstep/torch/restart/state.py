@@ -185,6 +185,8 @@ class State:
             mine = dict(model.named_buffers())
             missing += [name for name in buffers if name not in mine]
             for name in buffers.keys() & mine.keys():
+                if mine[name].shape != buffers[name].shape:  # made by the first batch, as an
+                    mine[name].resize_(buffers[name].shape)  # observer's, for a number of channels
                 mine[name].copy_(buffers[name])
         return missing
 
