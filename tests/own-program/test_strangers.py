@@ -52,6 +52,7 @@ PROGRAMS = {
     "micro_batches_scaled": (32, 2e-5),
     "mingpt": (32, 2e-5),
     "mnist_argparse": (192, 2e-6),
+    "new_optimizer": (32, 2e-5),
     "numpy_mlp": (32, 2e-5),
     "other_first": (32, 2e-5),
     "padded": (96, 2e-5),
@@ -420,6 +421,20 @@ def test_a_state_that_is_carried_from_pass_to_pass_is_told_where_they_are_made_a
                              {"type": "sync"},
                              variables={"TEST_KILL": "5", "TEST_KILL_IN": "backward"})
     assert bit_identical(results) and "goes through passes of this step again" in done.stderr
+
+
+# in the epoch that makes the optimizer, at its first step and its second, and in the one behind it
+@pytest.mark.parametrize("at, again", [(7, "20"), (8, "20"), (11, "20"), (8, "none"), (11, "none")])
+def test_one_that_has_made_an_optimizer_since_comes_back_with_it(torch_programs, run_programs,
+                                                                 tmp_path, at, again):
+    run_killed(torch_programs, run_programs, "new_optimizer", tmp_path, at, "backward", again)
+
+
+def test_a_server_steps_at_the_rate_of_an_optimizer_that_was_made_since(torch_programs, tmp_path):
+    of_server, own = (on_ranks(torch_programs, "new_optimizer", tmp_path / strategy, [32],
+                               {"type": strategy}, variables={"TEST_OPTIMIZER": "sgd"})[1][0]
+                      for strategy in ("asgd", "sync"))
+    assert difference(of_server, own) < 2e-5
 
 
 def test_one_that_has_added_a_group_since_comes_back_with_it(torch_programs, run_programs,

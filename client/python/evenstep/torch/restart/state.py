@@ -89,6 +89,8 @@ class State:
         self._older = None  # the place of a state that is older than the run
         self._lacks_figures = False  # an epoch or more is between the two
         self.phase = -1  # of the program: calls of prepare() before this one
+        self.adopted = 0  # optimizers of this phase that the program has made behind prepare()
+        stream.steps.on_adopted = self._adopt
         own = self._kept()
         if own is not None:
             self.place.load(own)
@@ -116,6 +118,7 @@ class State:
         with the first batch, since loops may pass over epochs before it."""
         self.optimizers, self.schedulers, self.others = optimizers, schedulers, others
         self.phase += 1
+        self.adopted = 0
         if any(isinstance(other, dict) for other in others):
             self.place.again.leave_out()  # it counts from what these say
         if others:
@@ -129,7 +132,8 @@ class State:
             "optimizer": _one_or_all([o.state_dict() for o in self.optimizers]),
             "scheduler": _one_or_all([s.state_dict() for s in self.schedulers]),
             "random": random_numbers(),
-            "place": {"epoch": self.stream.epoch, "rank": self.run.rank, "phase": self.phase},
+            "place": {"epoch": self.stream.epoch, "rank": self.run.rank, "phase": self.phase,
+                      "adopted": self.adopted},
         }
         if self.others:
             own["others"] = [_take(other) for other in self.others]
@@ -199,9 +203,21 @@ class State:
                 "it, too: `if epoch >= n and not done`" % names[0]
             )
 
-    def _load_optimizers(self, own):
+    def _adopt(self, optimizers):
+        """The program has made one of these since. A process that was started again makes it once
+        more, and a state may have it."""
+        self.optimizers, self.adopted = optimizers, self.adopted + 1
+        own = self._kept()
+        if self._is_of_this_phase(own) and own["place"].get("adopted", 0) == self.adopted:
+            self._load_steps(own)
+
+    def _load_steps(self, own):
         for o, state in zip(self.optimizers, _each(own["optimizer"], len(self.optimizers))):
             o.load_state_dict(state)
+
+    def _load_optimizers(self, own):
+        if own["place"].get("adopted", 0) == self.adopted:
+            self._load_steps(own)
         for s, state in zip(self.schedulers, _each(own["scheduler"], len(self.schedulers))):
             s.load_state_dict(state)
         self.schedules.habits.load(self.schedulers, own.get("habits", ()))

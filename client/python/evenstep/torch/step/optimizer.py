@@ -2,8 +2,12 @@
 
 A step is left out by hiding the gradients from it: every optimizer passes over a parameter whose
 gradient is None, and keeps its momentum as it was.
+
+An optimizer that the program makes behind prepare() takes the place of those that stepped its
+parameters before: a server is told its rate, and states have it.
 """
 
+import functools
 import weakref
 
 import torch
@@ -143,6 +147,7 @@ class _Watch:
         self.passes, self.blocks = passes, blocks
         self.hidden = []
         self.told = weakref.WeakSet()  # optimizers of which the program was told
+        self.later = weakref.WeakSet()  # those that were made behind prepare()
 
     def mine(self, optimizer):
         """Whether it steps the model; a mixture with parameters that nobody sums is refused."""
@@ -183,6 +188,9 @@ class _Watch:
         if not self.mine(optimizer):
             self.tell_of_others(optimizer)
             return None
+        passes.made = lambda: None
+        if optimizer in self.later and not any(optimizer is o for o in passes.optimizers):
+            self.adopt(optimizer)
         closure = args[1] if len(args) > 1 else kwargs.get("closure")  # args[0] is the optimizer
         if not passes.stepped and not passes.spare and closure is None:
             raise Error(
@@ -206,6 +214,17 @@ class _Watch:
             return (args[0], closure_and_leave_out, *args[2:]), kwargs
         return args, {**kwargs, "closure": closure_and_leave_out}
 
+    def adopt(self, optimizer):
+        """In place of those that stepped its parameters."""
+        steps = {id(p) for g in optimizer.param_groups for p in g["params"]}
+        others = [
+            o
+            for o in self.passes.optimizers
+            if not any(id(p) in steps for g in o.param_groups for p in g["params"])
+        ]
+        self.passes.take_optimizers([*others, optimizer])
+        self.passes.on_adopted(self.passes.optimizers)
+
     def leave_out(self, optimizer):
         if self.passes.spare or self.passes.answer in (SKIP, VOID):
             params = [p for g in optimizer.param_groups for p in g["params"]]
@@ -219,7 +238,27 @@ class _Watch:
         self.hidden = []
 
 
+    def note_made(self, optimizer):
+        """Behind prepare(). The pass before its first step tells its rate."""
+        params = [p for g in optimizer.param_groups for p in g["params"]]
+        if all(id(p) in self.blocks.by_id for p in params):
+            self.later.add(optimizer)
+            self.passes.made = weakref.ref(optimizer)
+
+
+def _watch_made(watch):
+    make = torch.optim.Optimizer.__init__
+
+    @functools.wraps(make)
+    def make_and_note(optimizer, *args, **kwargs):
+        make(optimizer, *args, **kwargs)
+        watch.note_made(optimizer)
+
+    torch.optim.Optimizer.__init__ = make_and_note
+
+
 def watch(passes, blocks):
     watch = _Watch(passes, blocks)
+    _watch_made(watch)
     optim.register_optimizer_step_pre_hook(watch.before)
     optim.register_optimizer_step_post_hook(watch.after)

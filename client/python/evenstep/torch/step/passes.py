@@ -88,6 +88,8 @@ class Passes:
         self._fired = [False] * len(blocks.slots)
         self._unhooked = list(range(len(blocks.slots)))
         self.place = None  # place.py, once there is one
+        self.made = lambda: None  # an optimizer that the program has made, and not stepped yet
+        self.on_adopted = lambda optimizers: None
         self.hook()
 
     def take_optimizers(self, optimizers):
@@ -492,4 +494,5 @@ class Passes:
         return loss / samples if self.sums and samples else loss
 
     def _rate(self):
-        return float(self.optimizers[0].param_groups[0]["lr"]) if self.optimizers else math.nan
+        first = self.made() or next(iter(self.optimizers), None)
+        return float(first.param_groups[0]["lr"]) if first else math.nan
