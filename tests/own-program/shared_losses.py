@@ -10,8 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from evenstep.torch.loss import divided
-from evenstep.torch.loss.divided import Divisor
+from evenstep.run import Error
+from evenstep.torch.loss import told
+from evenstep.torch.loss.divisor import Divisor
 
 torch.manual_seed(0)
 WHOLE, SHARES = 16, (slice(0, 10), slice(10, 16))
@@ -250,8 +251,8 @@ LOSSES = {
     "softmax over the batch": lambda s: (line(x[s]).softmax(0) * y[s]).mean(),
 }
 REFUSALS = ("IS_SUM", "DIVIDED_BY_ALL", "NORMALIZED")
-TEXT = {name: getattr(divided, name) for name in REFUSALS}
-NAMES = {getattr(divided, name): name for name in ("SCALED", "CURVED", "RATIO", "COMPARED",
+TEXT = {name: getattr(told, name) for name in REFUSALS}
+NAMES = {getattr(told, name): name for name in ("SCALED", "CURVED", "RATIO", "COMPARED",
                                                    "SEVERAL_MEANS", "TIMES_COUNT", "BALANCED")}
 
 
@@ -281,7 +282,7 @@ def judged(loss_of):
         try:
             for batch in batches:
                 counts = divisor.of(loss_of(batch), samples)
-        except divided.Error as refusal:
+        except Error as refusal:
             run.said.append(next(n for n in REFUSALS if str(refusal)[:34] == TEXT[n][:34]))
         sum_ = sum_ + (counts or samples) * gradient(loss_of(share))
         counted += counts or samples

@@ -1,9 +1,11 @@
 """What a batch weighs: what its loss is a mean over, out of autograd's graph.
 
-divided.py    what a batch's loss was divided by
+divisor.py    the batches of a run: what each weighs, and what the program is told
+divided.py    what one batch's loss was divided by
 looped.py     losses of single samples that a program adds up itself
 multiplied.py a mean times the number of what it is over, which is a sum
 compared.py   losses that compare the samples of a batch with each other
 graph.py      autograd's nodes
 batch.py      what a batch holds
+told.py       sentences
 """

@@ -19,11 +19,11 @@ nodes is that of the whole batch. A loss that torch.compile made has no such gra
 import torch
 
 from ...run import Error
-from .compared import compares
 from .graph import DEPTH_MOST, LINEAR, VALUE_BY_VALUE, constant_of, inputs_of, kind_of
 from .graph import of_parameters, shape_out
 from .looped import have_own_divisors, loop_over_samples
-from .multiplied import is_times_its_count
+from .told import CURVED, DIVIDED_ALIKE, DIVIDED_BY_ALL, HALVED, IS_SUM, NORMALIZED, RATIO
+from .told import SCALED, SEVERAL_MEANS
 
 _DIVIDES = {"NllLossBackward0", "NllLoss2DBackward0"}
 _MEANS = {
@@ -47,70 +47,9 @@ _CURVES |= {"TanhBackward", "SigmoidBackward"}
 _EXTREMES = {"MaxBackward", "MinBackward", "MedianBackward", "StdBackward", "VarBackward"}
 _EXTREMES |= {"NormBackward", "LinalgVectorNormBackward", "LogsumexpBackward"}
 _NODES_MOST = 32
-_LOOKS_MOST = 4
-_ALIKE_MOST = 3  # batches in a row: by chance it may be once
-_ROUNDING, _ADDED = 1e-6, 1e-5
+ROUNDING = 1e-6
 _MEAN, _SUM = 1, 2  # torch's numbers of these reductions
-SEVERAL_MEANS = (
-    "the loss adds means over several numbers, of samples and of labels with weights or without "
-    "those that are ignored: the mean over nodes is not the loss of the whole batch; "
-    "evenstep.weight(n) before backward() says what a batch counts"
-)
-RATIO = (
-    "the loss is a quotient of two sums over the batch, as a Dice loss: each node has that of its "
-    "own samples, and their mean is not the loss of the whole batch; a loss for each sample, of "
-    "which the mean is taken, is the same on any number of nodes"
-)
-CURVED = (
-    "the loss is the root, the norm, the maximum or another function of all samples of the batch "
-    "that is no mean over them: each node has that of its own samples, and their mean is not the "
-    "loss of the whole batch; a mean square error is the same on any number of nodes, and its root "
-    "is not"
-)
-COMPARED = (
-    "the loss compares the samples of a batch with each other (a contrastive loss, a mean or "
-    "deviation over the batch within the network, the hardest samples): each node compares those "
-    "of its own share, so it depends on how the batch is shared out"
-)
-BALANCED = (
-    "the loss multiplies means over the batch by numbers that change with the batch, such as how "
-    "many tokens each expert of a mixture has: if they come from the samples, each node has those "
-    "of its own share, so the loss depends on how the batch is shared out"
-)
-SCALED = (
-    "the loss has a sum over the samples of the batch in it, times or divided by a number that is "
-    "not the number of its samples: if that number is a constant, the mean over nodes is not the "
-    "loss of the whole batch; `loss.sum() / len(x)` is a mean, prepare(…, reduction=\"sum\") takes "
-    "a sum as one, and evenstep.weight(n) before backward() says what else a batch counts"
-)
-NORMALIZED = (
-    "the loss is a sum with weights that add up to 1 over the batch, on each node over its own "
-    "samples: evenstep.weight(w.sum()) before backward(), with the weights as they were before, "
-    "makes the mean over nodes that of the whole batch"
-)
-UNEVEN = (
-    "losses.backward(gradient) gives each loss of the batch a weight of its own, and the batch "
-    "counts as its samples: that is the whole batch's where the weights are divided by "
-    "len(losses); evenstep.weight(n) before backward() says what else a batch counts"
-)
-IS_SUM = (
-    "the loss is a sum over the samples of the batch, and not their mean: "
-    'prepare(…, reduction="sum") says so (evenstep.weight(n) before backward() says what else a '
-    "batch counts)"
-)
-DIVIDED_BY_ALL = (
-    "the loss is a sum that is divided by %d in each step, the batch size, of which this node has "
-    '%d samples: prepare(…, reduction="sum") takes it as the sum that it is, and '
-    "`loss.sum() / len(x)` is a mean"
-)
-TIMES_COUNT = (
-    "the loss is a mean times the number of the samples that this node has of the batch: unless "
-    "that number is a constant, this makes a sum of it, which prepare(…, reduction=\"sum\") says"
-)
 
-# said where several batches are divided alike: so many samples may count in one by chance
-HALVED, DIVIDED_ALIKE = "a sum times a half or more", "a sum divided by a number"
-_OF_SEVERAL = {DIVIDED_BY_ALL, HALVED, DIVIDED_ALIKE, TIMES_COUNT}
 
 
 _roles = {}  # by a node's class: what of the sets above it is in
@@ -214,7 +153,7 @@ def _factor(divisor, products):
 
 
 def _is_whole(number):
-    return number > 0.5 and abs(number - round(number)) < _ROUNDING * number
+    return number > 0.5 and abs(number - round(number)) < ROUNDING * number
 
 
 class _Found:
@@ -305,7 +244,7 @@ class _Found:
             return False
         each = rows / (factor * self.samples)
         parts = round(1 / factor)
-        is_one_of = abs(parts * factor - 1) < _ROUNDING and abs(parts * rows - self.samples) < parts
+        is_one_of = abs(parts * factor - 1) < ROUNDING and abs(parts * rows - self.samples) < parts
         return is_one_of or (_is_whole(each) and rows % self.samples != 0)
 
     def _take_sum(self, node, divisor, products):
@@ -392,19 +331,19 @@ def counted_by(end, samples, whole):
         raise Error(IS_SUM)
     told = _told_of_sums(found, totals, samples, whole)
     if len(totals) > 1:  # of pixels and of latent numbers, so many a sample, they are one
-        alike = all(_is_multiple(total, samples) for total in totals)
+        alike = all(is_multiple(total, samples) for total in totals)
         return None, told or (None if alike else SEVERAL_MEANS)
     told = told or (RATIO if found.ratio else CURVED if found.curved else None)
     return (None if totals <= {float(samples)} else totals.pop()), told
 
 
-def _is_multiple(total, samples):
-    return abs(total - round(total / samples) * samples) < _ROUNDING * total
+def is_multiple(total, samples):
+    return abs(total - round(total / samples) * samples) < ROUNDING * total
 
 
 def _told_of_sums(found, totals, samples, whole):
     """What a sum that was divided by no number of the batch's own is told."""
-    odd = {total for total in totals if not _is_multiple(total, samples)}
+    odd = {total for total in totals if not is_multiple(total, samples)}
     if found.scaled or (found.sums and totals):
         return SCALED
     if not found.by_program or not odd:
@@ -412,88 +351,3 @@ def _told_of_sums(found, totals, samples, whole):
     if odd == {float(whole)} and samples < whole:
         return DIVIDED_BY_ALL
     return HALVED if min(odd) <= 2 < samples else DIVIDED_ALIKE
-
-
-def _refuse_sum(each, samples, whole):
-    """One and the same number for each loss makes a sum of them, unless it is one by how many they
-    are."""
-    by = 1 / abs(each)
-    if abs(by - whole) < _ROUNDING * by and samples < whole:
-        raise Error(DIVIDED_BY_ALL % (whole, samples))
-    if not (_is_multiple(by, samples) and by > 0.5):
-        raise Error(IS_SUM)
-
-
-def _told_of_gradient(values, gradient, samples, whole):
-    """What the program is told of losses.backward(gradient), or None."""
-    if values.shape[0] != samples or samples < 2 or not gradient.is_cpu:
-        return None
-    each = float(gradient.flatten()[0])
-    if bool((gradient == each).all()):
-        if each:
-            _refuse_sum(each, samples, whole)
-        return None
-    return NORMALIZED if abs(float(gradient.sum()) - 1) < _ADDED else UNEVEN
-
-
-class Divisor:
-    """What the batches of a run weigh, and what the program is told of it, once."""
-
-    def __init__(self, run):
-        self.run, self.said = run, set()
-        self._last, self._alike = None, 0  # batches in a row that were divided by one number
-        self._unseen = _LOOKS_MOST  # passes of which the whole graph is looked at
-        self._numbers = []  # what multiplied means over the batch in the last of them
-
-    def of(self, loss, samples, scaled=False):
-        """None: its samples. scaled: a GradScaler has multiplied the loss."""
-        end = None if loss is None else loss.grad_fn
-        if scaled and end is not None:
-            end = next(iter(inputs_of(end)), None)
-        total, told = counted_by(end, samples, self.run.global_batch)
-        if not told and self._unseen and end is not None and samples > 1:
-            self._unseen -= 1
-            told = self._look(end, samples)
-        if not told and end is not None and samples > 1 and is_times_its_count(end, samples):
-            told = self._after_several(TIMES_COUNT, samples, samples)
-        elif told in _OF_SEVERAL:
-            told = self._after_several(told, total, samples)
-        elif end is not None:
-            self._last = None
-        self._say(told)
-        return total
-
-    def _look(self, end, samples):
-        before, self._numbers = self._numbers, []
-        if compares(end, samples, self._numbers):
-            return COMPARED
-        self._numbers = [by.detach().clone() for by in self._numbers]
-        alike = [torch.equal(a, b) for a, b in zip(before, self._numbers)]
-        return None if all(alike) else BALANCED
-
-    def judge(self, values, gradient, samples):
-        """Of a pass that begins at a loss for each sample, which get this gradient."""
-        told = _told_of_gradient(values, gradient, samples, self.run.global_batch)
-        if told is NORMALIZED:
-            told = self._after_several(told, 1.0, samples)
-        self._say(told)
-
-    def _say(self, told):
-        if told and told not in self.said:
-            self.said.add(told)
-            self.run.say(told)
-
-    def _after_several(self, told, total, samples):
-        if told is TIMES_COUNT and self._last and self._last[0] is told and self._last[1] != total:
-            raise Error(IS_SUM)  # the number has followed the node's share
-        self._alike = self._alike + 1 if self._last == (told, total) else 1
-        self._last = (told, total)
-        if self._alike < _ALIKE_MOST:
-            return None
-        if told is DIVIDED_BY_ALL:
-            raise Error(DIVIDED_BY_ALL % (self.run.global_batch, samples))
-        if told is HALVED:
-            raise Error(IS_SUM)
-        if told is NORMALIZED:
-            raise Error(NORMALIZED)
-        return TIMES_COUNT if told is TIMES_COUNT else SCALED

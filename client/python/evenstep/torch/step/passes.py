@@ -35,7 +35,7 @@ import torch
 
 from ...run import DIFFERENCE, SKIP, STEP, VOID, Error
 from ..loss.batch import fewer_rows, tell_hooks
-from ..loss.divided import Divisor
+from ..loss.divisor import Divisor
 from ..randomness import Draws
 from .blocks import has_batch_norm
 from .buffers import Buffers

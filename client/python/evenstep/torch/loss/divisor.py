@@ -1,0 +1,104 @@
+"""What the batches of a run weigh, one after the other, and what the program is told of it.
+
+divided.py looks at the graph of one batch. Some of what it finds may be there by chance, so it is
+held against the batches before.
+"""
+
+import torch
+
+from ...run import Error
+from .compared import compares
+from .divided import ROUNDING, counted_by, is_multiple
+from .graph import inputs_of
+from .multiplied import is_times_its_count
+from .told import BALANCED, COMPARED, DIVIDED_BY_ALL, HALVED, IS_SUM, NORMALIZED, OF_SEVERAL
+from .told import SCALED, TIMES_COUNT, UNEVEN
+
+_LOOKS_MOST = 4
+_ALIKE_MOST = 3  # batches in a row: by chance it may be once
+_ADDED = 1e-5
+
+
+def _refuse_sum(each, samples, whole):
+    """One and the same number for each loss makes a sum of them, unless it is one by how many they
+    are."""
+    by = 1 / abs(each)
+    if abs(by - whole) < ROUNDING * by and samples < whole:
+        raise Error(DIVIDED_BY_ALL % (whole, samples))
+    if not (is_multiple(by, samples) and by > 0.5):
+        raise Error(IS_SUM)
+
+
+def _told_of_gradient(values, gradient, samples, whole):
+    """What the program is told of losses.backward(gradient), or None."""
+    if values.shape[0] != samples or samples < 2 or not gradient.is_cpu:
+        return None
+    each = float(gradient.flatten()[0])
+    if bool((gradient == each).all()):
+        if each:
+            _refuse_sum(each, samples, whole)
+        return None
+    return NORMALIZED if abs(float(gradient.sum()) - 1) < _ADDED else UNEVEN
+
+
+class Divisor:
+    """What the batches of a run weigh, and what the program is told of it, once."""
+
+    def __init__(self, run):
+        self.run, self.said = run, set()
+        self._last, self._alike = None, 0  # batches in a row that were divided by one number
+        self._unseen = _LOOKS_MOST  # passes of which the whole graph is looked at
+        self._numbers = []  # what multiplied means over the batch in the last of them
+
+    def of(self, loss, samples, scaled=False):
+        """None: its samples. scaled: a GradScaler has multiplied the loss."""
+        end = None if loss is None else loss.grad_fn
+        if scaled and end is not None:
+            end = next(iter(inputs_of(end)), None)
+        total, told = counted_by(end, samples, self.run.global_batch)
+        if not told and self._unseen and end is not None and samples > 1:
+            self._unseen -= 1
+            told = self._look(end, samples)
+        if not told and end is not None and samples > 1 and is_times_its_count(end, samples):
+            told = self._after_several(TIMES_COUNT, samples, samples)
+        elif told in OF_SEVERAL:
+            told = self._after_several(told, total, samples)
+        elif end is not None:
+            self._last = None
+        self._say(told)
+        return total
+
+    def _look(self, end, samples):
+        before, self._numbers = self._numbers, []
+        if compares(end, samples, self._numbers):
+            return COMPARED
+        self._numbers = [by.detach().clone() for by in self._numbers]
+        alike = [torch.equal(a, b) for a, b in zip(before, self._numbers)]
+        return None if all(alike) else BALANCED
+
+    def judge(self, values, gradient, samples):
+        """Of a pass that begins at a loss for each sample, which get this gradient."""
+        told = _told_of_gradient(values, gradient, samples, self.run.global_batch)
+        if told is NORMALIZED:
+            told = self._after_several(told, 1.0, samples)
+        self._say(told)
+
+    def _say(self, told):
+        if told and told not in self.said:
+            self.said.add(told)
+            self.run.say(told)
+
+    def _after_several(self, told, total, samples):
+        if told is TIMES_COUNT and self._last and self._last[0] is told and self._last[1] != total:
+            raise Error(IS_SUM)  # the number has followed the node's share
+        self._alike = self._alike + 1 if self._last == (told, total) else 1
+        self._last = (told, total)
+        if self._alike < _ALIKE_MOST:
+            return None
+        if told is DIVIDED_BY_ALL:
+            raise Error(DIVIDED_BY_ALL % (self.run.global_batch, samples))
+        if told is HALVED:
+            raise Error(IS_SUM)
+        if told is NORMALIZED:
+            raise Error(NORMALIZED)
+        return TIMES_COUNT if told is TIMES_COUNT else SCALED

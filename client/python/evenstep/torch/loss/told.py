@@ -1,0 +1,62 @@
+"""What a program is told of its loss: sentences, some of which end the run."""
+
+SEVERAL_MEANS = (
+    "the loss adds means over several numbers, of samples and of labels with weights or without "
+    "those that are ignored: the mean over nodes is not the loss of the whole batch; "
+    "evenstep.weight(n) before backward() says what a batch counts"
+)
+RATIO = (
+    "the loss is a quotient of two sums over the batch, as a Dice loss: each node has that of its "
+    "own samples, and their mean is not the loss of the whole batch; a loss for each sample, of "
+    "which the mean is taken, is the same on any number of nodes"
+)
+CURVED = (
+    "the loss is the root, the norm, the maximum or another function of all samples of the batch "
+    "that is no mean over them: each node has that of its own samples, and their mean is not the "
+    "loss of the whole batch; a mean square error is the same on any number of nodes, and its root "
+    "is not"
+)
+COMPARED = (
+    "the loss compares the samples of a batch with each other (a contrastive loss, a mean or "
+    "deviation over the batch within the network, the hardest samples): each node compares those "
+    "of its own share, so it depends on how the batch is shared out"
+)
+BALANCED = (
+    "the loss multiplies means over the batch by numbers that change with the batch, such as how "
+    "many tokens each expert of a mixture has: if they come from the samples, each node has those "
+    "of its own share, so the loss depends on how the batch is shared out"
+)
+SCALED = (
+    "the loss has a sum over the samples of the batch in it, times or divided by a number that is "
+    "not the number of its samples: if that number is a constant, the mean over nodes is not the "
+    "loss of the whole batch; `loss.sum() / len(x)` is a mean, prepare(…, reduction=\"sum\") takes "
+    "a sum as one, and evenstep.weight(n) before backward() says what else a batch counts"
+)
+NORMALIZED = (
+    "the loss is a sum with weights that add up to 1 over the batch, on each node over its own "
+    "samples: evenstep.weight(w.sum()) before backward(), with the weights as they were before, "
+    "makes the mean over nodes that of the whole batch"
+)
+UNEVEN = (
+    "losses.backward(gradient) gives each loss of the batch a weight of its own, and the batch "
+    "counts as its samples: that is the whole batch's where the weights are divided by "
+    "len(losses); evenstep.weight(n) before backward() says what else a batch counts"
+)
+IS_SUM = (
+    "the loss is a sum over the samples of the batch, and not their mean: "
+    'prepare(…, reduction="sum") says so (evenstep.weight(n) before backward() says what else a '
+    "batch counts)"
+)
+DIVIDED_BY_ALL = (
+    "the loss is a sum that is divided by %d in each step, the batch size, of which this node has "
+    '%d samples: prepare(…, reduction="sum") takes it as the sum that it is, and '
+    "`loss.sum() / len(x)` is a mean"
+)
+TIMES_COUNT = (
+    "the loss is a mean times the number of the samples that this node has of the batch: unless "
+    "that number is a constant, this makes a sum of it, which prepare(…, reduction=\"sum\") says"
+)
+
+# said where several batches are divided alike: so many samples may count in one by chance
+HALVED, DIVIDED_ALIKE = "a sum times a half or more", "a sum divided by a number"
+OF_SEVERAL = {DIVIDED_BY_ALL, HALVED, DIVIDED_ALIKE, TIMES_COUNT}
