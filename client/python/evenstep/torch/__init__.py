@@ -50,7 +50,7 @@ class Program:
         self.run = Run(about, rule, tensors.parameters, tensors.statistics)
         self.blocks = Blocks(self.run, models, tensors)
         self.passes = Passes(self.run, self.blocks, optimizers, reduction)
-        self.passes.by_samples |= by_samples
+        self.passes.weight.by_samples |= by_samples
         self.stream = Stream(self.run, self.passes)
         self.place = self.passes.place = Place(self.run, self.stream)
         self.state = state.State(self.run, self.stream, models, optimizers, schedulers, others)

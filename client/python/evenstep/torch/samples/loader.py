@@ -114,7 +114,7 @@ class SliceSampler:
                 indices = [order[i] for i in indices]
             if indices:
                 self._last = indices
-            few = not indices or (len(indices) == 1 and self.stream.steps.doubles)
+            few = not indices or (len(indices) == 1 and self.stream.steps.weight.doubles)
             yield (self._last * GHOST)[:GHOST] if few else indices
 
     def _order_of(self, epoch):
@@ -382,7 +382,7 @@ class Loader:
             began = perf_counter()
             self.stream.steps.draws.step_begins(piece)
             samples = [next(self._samples) for _ in range(piece.count or GHOST)]
-            doubled = len(samples) == 1 and self.stream.steps.doubles
+            doubled = len(samples) == 1 and self.stream.steps.weight.doubles
             batch = self._collate(samples * GHOST if doubled else samples)
             self.run.loaded_since(began)
             yield self.stream.steps.given(batch)

@@ -2,6 +2,7 @@
 
 backward.py   where a backward begins, and the loss for display
 passes.py     a backward pass: gradients go out as they are ready, and come back summed
+weight.py     what the samples of a slice weigh
 blocks.py     parameters and running statistics stand in the shared block
 buffers.py    other buffers that training moves, which are each node's own
 streams.py    a GPU's gradients, on a stream of their own

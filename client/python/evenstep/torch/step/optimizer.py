@@ -133,9 +133,9 @@ def over_ranks(passes, loss):
     kept = grads.clone()
     run.again()
     if passes.slice.count:
-        run.weight(passes.mine)
+        run.weight(passes.weight.mine)
     grads.zero_()
-    grads[0] = float(loss) if passes.mine else 0.0
+    grads[0] = float(loss) if passes.weight.mine else 0.0
     passes.answer = run.gradients(passes.samples)
     summed = grads[0].item()
     grads.copy_(kept)

@@ -34,14 +34,14 @@ import sys
 import torch
 
 from ...run import DIFFERENCE, SKIP, STEP, VOID, Error
-from ..loss.batch import fewer_rows, tell_hooks
-from ..loss.divisor import Divisor
+from ..loss.batch import tell_hooks
 from ..randomness import Draws
 from .blocks import has_batch_norm
 from .buffers import Buffers
 from .idle import Idle
 from .optimizer import Served, describe
 from .streams import on_gpu, streams_of
+from .weight import Weight
 
 SPARE_MOST = 100  # backward passes in a row of batches that no step is made of
 TINY = 1e-6  # weight of a slice without samples that carries gradients kept before, of the step's
@@ -50,28 +50,21 @@ TINY = 1e-6  # weight of a slice without samples that carries gradients kept bef
 class Passes:
     def __init__(self, run, blocks, optimizers, reduction):
         self.run, self.blocks, self.optimizers = run, blocks, optimizers
-        self.sums = reduction == "sum"
-        self.doubles = has_batch_norm(blocks.models)  # a slice of one sample comes twice
+        self.weight = Weight(run, has_batch_norm(blocks.models), reduction == "sum")
         self.slice = None  # begun, and not yet followed by another
         self.batches = 0  # slices begun
         self.samples = 0  # of the slice
         self.varies = False  # the program has had another number of them in one epoch
-        self.rows = 0  # the same, without those that the program's collate_fn has left out
         self.settled = True  # its gradients were sent
         self.touched = False  # a pass over it has begun
         self._idle = Idle()
         self.answer = STEP
         self.served = False  # a server makes the steps, by the rule of the first optimizer
         self.server = Served(run, describe(optimizers))
-        self._divisor = Divisor(run)
         self.draws = Draws(run)
         self.buffers = Buffers(run, blocks.models, [slot.tensor for slot in blocks.statistics])
-        self.by_samples = self.sums or run.workers == 1  # nobody asks what a loss was divided by
         self.keeping = False  # within no_sync
         self.kept = 0.0  # what gradients of former slices weigh that are in param.grad; 0: none are
-        self.mine = 0.0  # weight of this slice
-        self._base = 0.0  # the same of its samples, whatever a loss was divided by
-        self._weighed = False  # weight() gave it
         self.stepped = False  # an optimizer may step: gradients of this slice were summed
         self.spare = False  # the loop has a batch of no slice: no step is made of it
         self.spared = 0  # passes over such batches in a row
@@ -147,9 +140,8 @@ class Passes:
     def given(self, batch):
         """The loop gets this one."""
         self._idle.given(batch, self.batches)
-        if not self.by_samples and self.samples > 1 and (rows := fewer_rows(batch, self.samples)):
-            self.rows, self._base = rows, float(rows)
-            self._set_weight(self._base)
+        if self.slice is not None:
+            self.weight.look(batch)
         return batch
 
     def in_a_step(self):
@@ -182,17 +174,11 @@ class Passes:
         self.slice, self.samples, self.settled = piece, piece.count, False
         self.batches += 1
         self.buffers.slice_begins()
-        self.touched = self.spare = self._weighed = False
+        self.touched = self.spare = False
         self.spared = 0
-        self.rows = piece.count
-        self.mine = self._base = float(piece.count > 0) if self.sums else float(piece.count)
-        if self.sums and self._is_doubled():
-            self.weigh(1.0)
+        self.weight.begin(piece)
         self.loss = None
         return True
-
-    def _is_doubled(self):
-        return self.doubles and self.slice.count == 1
 
     def hand_over(self):
         if self.place.stream.is_ending():
@@ -208,34 +194,13 @@ class Passes:
             return
         if self.slice is None or self.open or self.settled:
             raise Error("weight() belongs between a batch and its backward pass")
-        self._weighed = True
-        self._set_weight(weight / 2 if self._is_doubled() else weight)  # the batch has it twice
-
-    def _set_weight(self, weight):
-        """A pass over a slice that is settled tells its own as it begins."""
-        if self.slice.count:
-            self.mine = weight
-            if not self.settled:
-                self.run.weight(weight)
-
-    def _weigh_by(self, loss):
-        """By what the loss of this pass is a mean over: of several passes over a slice each has its
-        own. What is computed of no loss that is seen weighs what the pass before does."""
-        doubled = self._is_doubled()
-        rows = self.rows * 2 if doubled else self.rows
-        total = self._divisor.of(loss, rows, self.scaler is not None)
-        if total is None:
-            weight = self._base
-        else:
-            weight = total / 2 if doubled else total
-        if loss is not None and weight != self.mine:
-            self._set_weight(weight)
+        self.weight.say(weight)
 
     def begins_at(self, values):
         """(values, gradient) of a pass that begins at no loss, or None: refuses a sum, and tells of
         weights."""
-        if values and not (self._weighed or self.by_samples or self.spare) and self.slice:
-            self._divisor.judge(*values, self.rows)
+        if values and self.slice and not self.spare:
+            self.weight.judge(*values)
 
     def _count_spare(self):
         self.spared += 1
@@ -260,8 +225,8 @@ class Passes:
     def keep_gradients(self, kept, are_mine):
         """Those of another rank stand for this one's, and weigh what this one's samples do."""
         self.kept, gradients = kept
-        if self.kept and not are_mine and self.mine:
-            self.kept = self._share()
+        if self.kept and not are_mine and self.weight.mine:
+            self.kept = self.weight.share()
         for slot, gradient in zip(self.blocks.slots, gradients):
             slot.tensor.grad = gradient
 
@@ -280,10 +245,9 @@ class Passes:
         if self._unhooked:
             self.hook()
         further = self.settled and not self.keeping
-        if not (self._weighed or self.by_samples):
-            self._weigh_by(loss)
+        self.weight.take(loss, self.scaler is not None, not self.settled)
         self.place.pass_begins()
-        self._local = further and self.answer == DIFFERENCE and not self.sums
+        self._local = further and self.answer == DIFFERENCE and not self.weight.sums
         if further and not self._local:
             self._begin_further()
         self.open = True
@@ -294,14 +258,15 @@ class Passes:
         else:
             self.loss = None
         self._fired = [False] * len(self._fired)
-        self._own = self.mine != 0 and not self.run.takes_gradients
-        self._quiet = self.keeping or self.mine == 0 or self._own or self._local
-        if self.mine == 0:
+        mine = self.weight.mine
+        self._own = mine != 0 and not self.run.takes_gradients
+        self._quiet = self.keeping or mine == 0 or self._own or self._local
+        if mine == 0:
             self._stash = [slot.tensor.grad for slot in self.blocks.slots]
             for slot in self.blocks.slots:
                 slot.tensor.grad = None
         elif self.kept:
-            self._rescale(self.kept / self._share())
+            self._rescale(self.kept / self.weight.share())
 
     def _claim(self):
         if self._gpu is None:
@@ -355,7 +320,7 @@ class Passes:
         if self._local:
             return
         if self.keeping:
-            self.kept = self._share() if self.mine else self.kept
+            self.kept = self.weight.share() if self.weight.mine else self.kept
             return
         if not self._own:
             self._zero_unused()
@@ -391,7 +356,7 @@ class Passes:
             self.blocks.refresh()
             self.server.made_step(self.optimizers, self.blocks.slots, self.slice)
         else:
-            if self.sums:
+            if self.weight.sums:
                 self._give_back()  # a sum over this rank's samples, made that of a whole step
             self.blocks.remember()
 
@@ -410,7 +375,7 @@ class Passes:
     def _begin_further(self):
         self.run.again()
         if self.slice.count:
-            self.run.weight(self.mine)
+            self.run.weight(self.weight.mine)
         self._before = [slot.tensor.grad for slot in self.blocks.slots]
         for i, slot in enumerate(self.blocks.slots):
             grad, in_block = slot.tensor.grad, self.blocks.gradients[i]
@@ -425,11 +390,6 @@ class Passes:
             if grad is not None:
                 sum_ = slot.tensor.grad
                 slot.tensor.grad = grad if sum_ is None else grad.add_(sum_)
-
-    def _share(self):
-        """What this slice's gradient counts in its step's mean."""
-        total = self.slice.step_count
-        return self.mine if self.sums or not total else self.mine / total
 
     def _rescale(self, ratio):
         if ratio != 1.0:
@@ -447,7 +407,7 @@ class Passes:
     def _carry(self):
         """Gradients kept before go out with a slice that has no samples."""
         total = float(self.slice.step_count or 1)
-        self.run.weight(TINY * (1.0 if self.sums else total))
+        self.run.weight(TINY * (1.0 if self.weight.sums else total))
         self._rescale(self.kept / TINY)
         for slot, to in zip(self.blocks.slots, self.blocks.gradients):
             if slot.tensor.grad is not None:
@@ -456,7 +416,8 @@ class Passes:
     @torch.no_grad()
     def _zero_unused(self):
         """What no pass has reached, neither this one nor one before it within no_sync."""
-        if self.mine != 0 and all(self._fired):
+        mine = self.weight.mine
+        if mine != 0 and all(self._fired):
             return
         for i, (slot, to) in enumerate(zip(self.blocks.slots, self.blocks.gradients)):
             grad = slot.tensor.grad
@@ -464,7 +425,7 @@ class Passes:
                 if not self._fired[i]:
                     to.copy_(grad)
                     self._fired[i] = True
-            elif self.mine == 0 or not self._fired[i]:
+            elif mine == 0 or not self._fired[i]:
                 to.zero_()
 
     def _give_back(self):
@@ -488,10 +449,10 @@ class Passes:
         loss = float(self.loss)
         if self.scaler is not None:
             loss /= self.scaler.get_scale()  # NaN is met by leaving the step out
-        elif math.isnan(loss) and self.samples and self.mine:
+        elif math.isnan(loss) and self.samples and self.weight.mine:
             loss = math.inf  # to the rank NaN is a loss that nobody knows
-        samples = self.samples * 2 if self._is_doubled() else self.samples
-        return loss / samples if self.sums and samples else loss
+        samples = self.samples * 2 if self.weight.is_doubled() else self.samples
+        return loss / samples if self.weight.sums and samples else loss
 
     def _rate(self):
         first = self.made() or next(iter(self.optimizers), None)
