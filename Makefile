@@ -127,6 +127,7 @@ $(eval $(call unit_room,cli,$(L_cli)))
 $(eval $(call unit_room,worker,$(L_worker)))
 $(eval $(call unit_room,simulator,$(L_worker)))
 $(eval $(call unit_room,client,-lpthread))
+$(BUILD)/tests/unit/coordinator/test_predict: | $(BUILD)/evenstep-simulate
 $(BUILD)/tests/kernels/test_%: $(BUILD)/tests/kernels/test_%.o $(call libs,kernels)
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(L_kernels)
 $(BUILD)/tests/mpi/test_%: $(BUILD)/tests/mpi/test_%.o $(call libs,worker)
