@@ -14,19 +14,26 @@
 #include "cli/columns.h"
 #include "common/text/terminal.h"
 
-enum { BAR = 26, NAME_COLUMNS = 16 };
+enum { BAR = 26, BAR_LEAST = 6, NAME_COLUMNS = 16 };
+
+/* Cells of a bar in a line that has so many columns with a bar of BAR. */
+static int bar_cells(int columns, int width)
+{
+    int cells = width > 0 && columns > width ? BAR - (columns - width) : BAR;
+    return cells < BAR_LEAST ? BAR_LEAST : cells;
+}
 
 static double number(const json_t *j, const char *path)
 {
     return json_number_value(column_get(j, path));
 }
 
-static void draw_share(double fraction, char out[BAR * 3 + 1])
+static void draw_share(double fraction, int cells, char out[BAR * 3 + 1])
 {
     static const char *const eighths[] = {" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
-    int full = (int)(fraction * BAR * 8);
+    int full = (int)(fraction * cells * 8);
     char *at = out;
-    for (int i = 0; i < BAR; i++) {
+    for (int i = 0; i < cells; i++) {
         int here = full - 8 * i;
         const char *cell = here >= 8 ? "█" : eighths[here > 0 ? here : 0];
         at = stpcpy(at, cell);
@@ -68,12 +75,11 @@ int bars_workers(const json_t *job)
     return n;
 }
 
-void bars_job(const json_t *job, double left, char out[BARS_LINE])
+void bars_job(const json_t *job, double left, int width, char out[BARS_LINE])
 {
-    char bar[BAR * 3 + 1], figures[300], of[32] = "", nodes[48] = "";
+    char bar[BAR * 3 + 1], rest[400], figures[300], of[32] = "", nodes[48] = "";
     double fraction = number(job, "progress.fraction");
     const char *state = json_string_value(json_object_get(job, "state"));
-    draw_share(fraction < 0 ? 0 : fraction > 1 ? 1 : fraction, bar);
     add_figures(job, left, figures, sizeof figures);
     double epochs = number(job, "progress.epochs");
     if (epochs >= 1) { /* else a program's own loop ends them, also within one */
@@ -83,8 +89,16 @@ void bars_job(const json_t *job, double left, char out[BARS_LINE])
         snprintf(nodes, sizeof nodes, "  %d of %.0f to %.0f nodes", bars_workers(job),
                  number(job, "spec.elastic.min"), number(job, "spec.elastic.max"));
     }
-    snprintf(out, BARS_LINE, "%s [%s] %3.0f %%  epoch %.1f%s%s%s", state ? state : "", bar,
-             100 * fraction, number(job, "progress.epoch"), of, nodes, figures);
+    snprintf(rest, sizeof rest, "%3.0f %%  epoch %.1f%s%s%s", 100 * fraction,
+             number(job, "progress.epoch"), of, nodes, figures);
+    int columns = (int)strlen(state ? state : "") + BAR + 4 + text_columns(rest);
+    draw_share(fraction < 0 ? 0 : fraction > 1 ? 1 : fraction, bar_cells(columns, width), bar);
+    char line[BARS_LINE];
+    snprintf(line, sizeof line, "%s [%s] %s", state ? state : "", bar, rest);
+    snprintf(out, BARS_LINE, "%s", line);
+    if (width > 0) {
+        text_cut(out, BARS_LINE, line, width);
+    }
 }
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
@@ -103,7 +117,7 @@ static double step_of(const json_t *worker)
 }
 
 /* Cells end where the sum of the parts up to there does, so that rounding moves no bar's end. */
-static void draw_step(const json_t *worker, double longest, char out[BAR * 3 + 1])
+static void draw_step(const json_t *worker, double longest, int n, char out[BAR * 3 + 1])
 {
     static const char *const cells[PARTS] = {"▪", "█", "▒", "░"};
     double sum = 0;
@@ -111,12 +125,12 @@ static void draw_step(const json_t *worker, double longest, char out[BAR * 3 + 1
     char *at = out;
     for (int p = 0; p < PARTS; p++) {
         sum += number(worker, parts[p]);
-        int end = longest > 0 ? (int)(sum / longest * BAR + 0.5) : 0;
-        for (; drawn < end && drawn < BAR; drawn++) {
+        int end = longest > 0 ? (int)(sum / longest * n + 0.5) : 0;
+        for (; drawn < end && drawn < n; drawn++) {
             at = stpcpy(at, cells[p]);
         }
     }
-    for (; drawn < BAR; drawn++) {
+    for (; drawn < n; drawn++) {
         at = stpcpy(at, " ");
     }
 }
@@ -127,42 +141,64 @@ static void print_cut(const char *line, int width, FILE *out)
     fprintf(out, "\n%s", width > 0 ? text_cut(cut, sizeof cut, line, width) : line);
 }
 
-static void print_node(const json_t *worker, double longest, int width, FILE *out)
+/* Of all nodes' lines. */
+struct layout {
+    int name, bar, width; /* columns; width 0: any */
+    double longest;       /* step, seconds */
+};
+
+/* Columns of a node's line beside its name and its bar, without its state. */
+enum { NODE_REST = 36 };
+
+static struct layout layout_of(const json_t *workers, int width)
+{
+    struct layout all = {.width = width};
+    char name[COLUMN_BYTES_MOST];
+    size_t i;
+    json_t *worker;
+    json_array_foreach((json_t *)workers, i, worker) {
+        double step = step_of(worker);
+        int columns = text_columns(column_text(name, worker, "node", COLUMN_TEXT));
+        all.longest = step > all.longest ? step : all.longest;
+        all.name = columns > all.name ? columns : all.name;
+    }
+    all.name = all.name > NAME_COLUMNS || width == 0 ? NAME_COLUMNS : all.name;
+    all.bar = bar_cells(all.name + BAR + NODE_REST, width);
+    return all;
+}
+
+static void print_node(const json_t *worker, const struct layout *all, FILE *out)
 {
     char bar[BAR * 3 + 1], name[128], line[BARS_LINE], state[COLUMN_BYTES_MOST];
-    text_cut(name, sizeof name, column_text(state, worker, "node", COLUMN_TEXT), NAME_COLUMNS);
-    draw_step(worker, longest, bar);
+    text_cut(name, sizeof name, column_text(state, worker, "node", COLUMN_TEXT), all->name);
+    draw_step(worker, all->longest, all->bar, bar);
     column_text(state, worker, "state", COLUMN_TEXT);
     bool trains = strcmp(state, "computing") == 0 || strcmp(state, "exchange") == 0;
     snprintf(line, sizeof line, "  %s%*s %6.0f  %s %7.0f/s  staleness %.3g%s%s", name,
-             NAME_COLUMNS - text_columns(name), "", number(worker, "batch"), bar,
+             all->name - text_columns(name), "", number(worker, "batch"), bar,
              number(worker, "samples_per_second"), number(worker, "staleness.mean"),
              trains ? "" : "  ", trains ? "" : state);
-    print_cut(line, width, out);
+    print_cut(line, all->width, out);
 }
 
 int bars_nodes(const json_t *job, int width, int most, FILE *out)
 {
     const json_t *workers = json_object_get(job, "workers");
-    double longest = 0;
+    struct layout all = layout_of(workers, width);
     int lines = 0;
     size_t i;
     json_t *worker;
-    json_array_foreach((json_t *)workers, i, worker) {
-        double step = step_of(worker);
-        longest = step > longest ? step : longest;
-    }
-    if (longest <= 0 || most < 1) {
+    if (all.longest <= 0 || most < 1) {
         return 0;
     }
     json_array_foreach((json_t *)workers, i, worker) {
         if (lines < most) {
-            print_node(worker, longest, width, out);
+            print_node(worker, &all, out);
             lines++;
         }
     }
     char legend[BARS_LINE];
-    snprintf(legend, sizeof legend, "  %*s%s", NAME_COLUMNS + 9, "",
+    snprintf(legend, sizeof legend, "  %*s%s", all.name + 9, "",
              "▪ loads  █ computes  ▒ exchanges  ░ waits");
     print_cut(legend, width, out);
     return lines + 1;

@@ -36,14 +36,15 @@ struct view {
 
 /* Draws over what was drawn before. The cursor stays behind the last line, where the shell goes on
  * if the command is interrupted. */
-static void draw_over(struct view *v, const json_t *job, const char *line)
+static void draw_over(struct view *v, const json_t *job, double left)
 {
-    char cut[BARS_LINE];
+    char line[BARS_LINE];
     int width = terminal_width(v->out) - 1, most = terminal_height(v->out) - 3;
     if (v->below > 0) {
         fprintf(v->out, "\033[%dA", v->below);
     }
-    fprintf(v->out, "\r\033[J%s", width > 0 ? text_cut(cut, sizeof cut, line, width) : line);
+    bars_job(job, left, width > 0 ? width : 0, line);
+    fprintf(v->out, "\r\033[J%s", line);
     v->below = v->nodes ? bars_nodes(job, width, most, v->out) : 0;
 }
 
@@ -62,11 +63,11 @@ static void show(struct view *v, const json_t *job)
     if (strcmp(state, "running") == 0 && fraction > v->from && now - v->began > 3) {
         left = (1 - fraction) * (now - v->began) / (fraction - v->from);
     }
-    bars_job(job, left, line);
     if (v->terminal) {
-        draw_over(v, job, line);
+        draw_over(v, job, left);
     } else if ((int)(fraction * 10) != v->tenth) {
         v->tenth = (int)(fraction * 10);
+        bars_job(job, left, 0, line);
         fprintf(v->out, "%s\n", line);
     }
     fflush(v->out);

@@ -43,8 +43,8 @@ static int find_model(struct scoring *s, const char *id, struct err *e)
         return err_set(e, ERR_TOO_LARGE, "the path of the data folder is too long");
     }
     if (stat(s->model, &st) < 0) {
-        err_set(e, ERR_NOT_FOUND, "the job has no '%s' yet", model_name);
-        return err_hint(e, "it is written when the job ends");
+        err_set(e, ERR_NOT_FOUND, "the job has no '%s'", model_name);
+        return err_hint(e, "it is written when a job ends well");
     }
     snprintf(s->stamp, sizeof s->stamp, "%lld %lld.%09ld", (long long)st.st_size,
              (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);

@@ -394,10 +394,10 @@ def test_json_is_alone_on_stdout(service, done):
     assert (out, status) == ("", 6) and "nowhere" in err
 
 
-def watched(service, id, term):
-    """What `evenstep watch` writes to such a terminal of 70 columns, to the job's end."""
+def watched(service, id, term, columns=70):
+    """What `evenstep watch` writes to such a terminal, to the job's end."""
     mine, its = pty.openpty()
-    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 20, 70, 0, 0))
+    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 20, columns, 0, 0))
     plain = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")}
     plain.update(EVENSTEP_URL=service.url, EVENSTEP_TOKEN=service.token, TERM=term)
     watch = subprocess.Popen([EVENSTEP, "watch", id], stdout=its, env=plain)
@@ -422,9 +422,16 @@ def test_watch_on_a_terminal_draws_a_bar_for_each_node(service):
     """What is drawn over is cleared first, and no line is wider than the terminal."""
     drawn = watched(service, service.submit(spec(name="seen", epochs=30)), "xterm")
     last = drawn.split("\r\x1b[J")[-1].splitlines()
-    assert last[0].startswith("succeeded [") and last[0].endswith("…")
+    assert last[0].startswith("succeeded [") and "accuracy" in last[0]
     assert [line.split()[0] for line in last[1:3]] == ["fast", "slow"]
     assert "█" in last[1] and "computes" in last[3] and all(len(line) < 70 for line in last)
+
+
+def test_watch_on_a_narrow_terminal_has_short_bars(service):
+    drawn = watched(service, service.submit(spec(name="narrow", epochs=3)), "xterm", 40)
+    last = drawn.split("\x1b[J")[-1].splitlines()  # long bars left no room for figures
+    assert "100 %" in last[0] and all(len(line) < 40 for line in last), last
+    assert all("/s" in line for line in last[1:3]), last
 
 
 @pytest.mark.parametrize("words, last", [("logs --rank 0 --follow", "ready"), ("watch", "paused"),

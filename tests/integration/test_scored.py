@@ -87,3 +87,11 @@ def test_a_job_without_a_model_says_so(service):
     service.wait(id, "cancelled")
     assert answer.status_code == 404 and "no 'model.safetensors' yet" in answer.text
     assert service.get("jobs/0000000000000000/confusion").status_code == 404
+
+
+def test_a_job_that_failed_has_no_model_and_none_is_promised(service):
+    """It was to be written "when the job ends"."""
+    id = service.submit(spec(name="slow", epochs=5000, max_seconds=1))
+    service.wait(id, "failed")
+    told = service.get(f"jobs/{id}/confusion").json()
+    assert told["hint"] == "it is written when a job ends well", told
