@@ -190,6 +190,8 @@ declare namespace Page {
     loading?: number;
     /** The catalogue's strategies; none: it has not been read. */
     strategies?: Api.CatalogEntry[];
+    /** All nodes failed with the same words. */
+    alike?: boolean;
   }
 
   interface Verdict {

@@ -223,6 +223,7 @@ def test_a_programs_traceback_stands_as_it_was_printed(page):
     until("the traceback is there", lambda: page.script(
         "return document.querySelector('.traceback')?.textContent") == "\n".join(traceback))
     assert page.text(".first-error").count("sizes differ") == 1
+    page.wait_text("#verdict", "^The program of every node failed.*: ValueError: sizes differ")
     page.wait_text(".consequences", "1 later error has the same cause")
     assert "rank 1 on" not in page.text(".consequences")
     assert "Train without" not in page.text("#remedies")

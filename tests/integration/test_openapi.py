@@ -158,7 +158,7 @@ def test_schemathesis_finds_nothing(service, description, tmp_path):
     def try_everything():
         run(TOOLS / "schemathesis", "--config-file", tmp_path / "schemathesis.toml", "run",
             description, "--url", service.url, "--checks", "all", "--exclude-path",
-            "/api/v1/events", "--max-examples", "15", "--seed", "1", "--request-timeout", "60",
+            "/api/v1/events", "--max-examples", "20", "--seed", "90210", "--request-timeout", "60",
             "--suppress-health-check", "all", "--continue-on-failure", "-H",
             f"Authorization: Bearer {service.token}", cwd=tmp_path)
     try:

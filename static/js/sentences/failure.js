@@ -43,36 +43,37 @@ function notFinite(job) {
 
 /**
  * @param {Api.Job} job
+ * @param {boolean} alike the programs of all nodes failed with the same words
  * @returns {Page.Verdict | null}
  */
-function ofProgram(job) {
+function ofProgram(job, alike) {
   const end = job.error?.program;
   if (!end) {
     return null;
   }
-  const all = end.every_rank, said = saidOf(end).replace(/\.$/, '');
-  const where =
-      all ? ' in step ' + whole(all.step) + ' of epoch ' + whole(all.epoch) : aboutStep(job);
+  const at = end.every_rank, said = saidOf(end).replace(/\.$/, ''), every = at || alike;
+  const where = at ? ' in step ' + whole(at.step) + ' of epoch ' + whole(at.epoch) : aboutStep(job);
   const text = ' ' + howOf(end) + where + (said ? ': ' + said : '') + '.';
   const node = job.error?.node;
-  const parts = all ? ['The program of every node' + text]
-      : node        ? ['The program on ', {node}, text]
-                    : ['The program' + text];
+  const parts = every ? ['The program of every node' + text]
+      : node          ? ['The program on ', {node}, text]
+                      : ['The program' + text];
   const evidence =
       end.signal === 'SIGKILL' ? 'The kernel ends a process so where memory runs out.' : '';
-  return {parts, evidence, key: 'failed'};
+  return {parts, evidence, key: every ? 'failed:all' : 'failed'};
 }
 
 /**
  * @param {Api.Job} job
+ * @param {boolean} [alike] all nodes failed with the same words
  * @returns {Page.Verdict}
  */
-export function failure(job) {
+export function failure(job, alike = false) {
   const {node, message = ''} = job.error || {};
   if (becameNaN(job)) {
     return notFinite(job);
   }
-  const program = ofProgram(job);
+  const program = ofProgram(job, alike);
   if (program) {
     return program;
   }

@@ -145,8 +145,8 @@ function alsoTold(was, {parts, key}) {
 export function verdict(job, assignments = [], learned = {}) {
   const {state} = job;
   if (state === 'failed') {
-    const was = judge(job, assignments, learned, true);
-    return {...failure(job), ...(was && !becameNaN(job) && alsoTold(was, failure(job)))};
+    const was = judge(job, assignments, learned, true), why = failure(job, learned.alike);
+    return {...why, ...(was && !becameNaN(job) && alsoTold(was, why))};
   }
   if (state === 'succeeded' || state === 'cancelled') {
     const was = judge(job, assignments, learned, true);

@@ -4,7 +4,7 @@ import {fill, h, say} from '../../../elements/dom.js';
 import {plain, verdict} from '../../../sentences/verdict.js';
 
 import {Advice} from './advice.js';
-import {FirstError} from './firsterror.js';
+import {failedAlike, FirstError} from './firsterror.js';
 import {NodeTable} from './nodetable.js';
 import {Remedies} from './remedies.js';
 import {Tiles} from './tiles.js';
@@ -18,6 +18,7 @@ const KEEP_MS = 10000;
 export class Summary {
   /** @param {JobView} view */
   constructor(view) {
+    this.view = view;
     this.data = view.data;
     this.key = view.key;
     this.sentence = h('p', {class: 'lead', id: 'verdict', 'aria-live': 'polite'});
@@ -37,7 +38,8 @@ export class Summary {
 
   update() {
     const {job} = this.data;
-    const v = verdict(job, this.data.placed(), this.data.learned);
+    const alike = job.state === 'failed' && failedAlike(this.view.logs?.linesOf('all') || [], job);
+    const v = verdict(job, this.data.placed(), {...this.data.learned, alike});
     this.drawSentence(v);
     this.remedies.update();
     this.error.update();
