@@ -84,6 +84,18 @@ def test_times_of_one_sentence_have_one_unit(page):
         f"0 and 1 reach 90{NARROW}% in 0.055{NARROW}s on average, 0.245{NARROW}s before 2.")
 
 
+def test_a_run_that_is_first_at_a_level_and_ends_far_below_another_is_not_the_winner(page):
+    """It read "B reaches 47 %, 36 s before A", and nothing of A's 83 %."""
+    def told(*runs):
+        asked = f"m.furtherNote({json.dumps(runs)}, 0.4)"
+        return call(page, "/js/views/compare/sentence.js", asked)
+    quick, far = run(1, [0.4, 0.6], seconds=1), run(2, [0.4, 0.8], seconds=5)
+    assert told(far, quick) == (
+        f" A gets further: 80.0{NARROW}% at best; B 60.0{NARROW}%.")
+    assert told(quick, run(2, [0.4, 0.605], seconds=5)) == ""
+    assert told(run(1, [0.4, 0.9], seconds=1), far) == ""
+
+
 DEEP = {"input": [28, 28, 1], "layers": [{"type": "dense", "units": 10 + i} for i in range(20)]}
 WIDE = {**DEEP, "layers": [{"type": "dense", "units": 90 + i} for i in range(20)]}
 

@@ -13,6 +13,7 @@ import {seedNote, seedWords} from './seeds.js';
 /** @typedef {import('./model.js').Run} Run */
 
 const MUCH_WAITING = 0.1;
+const MEANT = 0.01; /* of accuracy: less is no difference */
 
 /**
  * @param {Run} run
@@ -27,6 +28,23 @@ function noteOf(run, i) {
     stale > 0 && 'Gradients of ' + letterOf(i) + ' are ' + stale.toFixed(1) + ' versions old.'
   ].filter(Boolean)
       .join(' ');
+}
+
+/**
+ * That a run gets further than the one that is first at the accuracy which both reach; '' where the
+ * first one does.
+ * @param {Run[]} runs
+ * @param {number} goal accuracy that they reach
+ */
+export function furtherNote(runs, goal) {
+  const timed = runs.map((run, i) => ({i, time: timeTo(run, goal), best: bestAccuracy(run)}))
+                    .filter((x) => known(x.time));
+  const [first] = [...timed].sort((a, b) => a.time - b.time);
+  const [most] = [...timed].sort((a, b) => b.best - a.best);
+  return first && most.best - first.best > MEANT
+      ? ' ' + letterOf(most.i) + ' gets further: ' + percent(most.best) + ' at best; ' +
+          letterOf(first.i) + ' ' + percent(first.best) + '.'
+      : '';
 }
 
 /**
@@ -57,7 +75,8 @@ export class Sentence {
             (runs.some((r) => active(r.job.state))
                     ? ' Runs that still train are taken as they are now.'
                     : '') +
-            virtualNote(runs) + seedNote(runs, this.data.commonGoal()));
+            virtualNote(runs) + furtherNote(runs, this.data.commonGoal()) +
+            seedNote(runs, this.data.commonGoal()));
   }
 
   words() {
