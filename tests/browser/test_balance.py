@@ -1,7 +1,7 @@
 """Who is slow, and by how much: the sentence against what was measured of each node."""
 from canned import job, worker
 from test_pure import page  # noqa: F401  (a fixture)
-from test_verdict import FALLS, verdict
+from test_verdict import FALLS, changes, verdict
 
 
 def test_speeds_are_those_of_an_equal_split_where_the_lines_are_known(page):
@@ -35,3 +35,16 @@ def test_the_straggler_is_who_was_measured_to_be_slow_whatever_the_lines_say(pag
             w["fit"]["fixed_seconds"] = fixed
         got = verdict(page, job(workers=together), FALLS)
         assert got["straggler"] == "slow", "who finishes with the smaller minibatch is slower"
+
+
+def test_a_larger_batch_is_offered_with_a_rate_that_suits_it(page):
+    """Twice the batch at the same rate learned less in an epoch: 32 % where it had been 40 %."""
+    def offered(**changes_of_spec):
+        document = job(workers=[worker(r, n, compute=0.003, exchange=0.007)
+                                for r, n in enumerate("ab")], servers=[{"rank": 2}])
+        document["spec"].update(changes_of_spec)
+        return changes(verdict(page, document, FALLS))
+    assert offered() == {"/batching/global_batch": 256, "/optimizer/learning_rate": 0.1}
+    for other in ({"optimizer": {"type": "adam", "learning_rate": 0.001}},
+                  {"strategy": {"type": "asgd", "servers": 1}}):
+        assert offered(**other) == {"/batching/global_batch": 256}, other

@@ -5,6 +5,7 @@ import {cloneWith} from '../spec/clone.js';
 import {globalBatch, hasServers, policyOf} from '../spec/spec.js';
 import {alike, capital, known, percent, plural, seconds, times, whole} from '../text/format.js';
 
+import {withBatch} from './learning.js';
 import {counted, everyone, tense} from './words.js';
 
 /** @typedef {import('./health.js').Run} Run */
@@ -177,10 +178,7 @@ function tooSmall(c) {
     straggler: slow.node,
     key: 'small:' + slow.node,
     chart: CHART,
-    action: {
-      text: 'Clone with a global batch of ' + whole(more),
-      href: cloneWith(job.id, {'/batching/global_batch': more})
-    }
+    action: withBatch(job, more)
   };
 }
 

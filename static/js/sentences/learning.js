@@ -2,8 +2,8 @@
    one noisy step says nothing. Pure. */
 import {fell, last, median, rose} from '../measures/measures.js';
 import {cloneWith} from '../spec/clone.js';
-import {classesOf} from '../spec/spec.js';
-import {known, loss, percent, plain, plural} from '../text/format.js';
+import {classesOf, globalBatch, hasServers} from '../spec/spec.js';
+import {known, loss, percent, plain, plural, whole} from '../text/format.js';
 
 import {tense} from './words.js';
 
@@ -64,6 +64,25 @@ export function atRate(job, factor) {
     href: cloneWith(job.id, {'/optimizer/learning_rate': Number((rate * factor).toPrecision(6))})
   }
                                  : undefined;
+}
+
+/**
+ * A clone with a larger global batch. It makes fewer steps in an epoch, and so learns less in it at
+ * the same rate: that of sgd grows with the batch (Goyal et al. 2017), unless stale gradients are
+ * applied, which want a small one.
+ * @param {Api.Job} job
+ * @param {number} wanted
+ * @returns {Page.Action}
+ */
+export function withBatch(job, wanted) {
+  const {type, learning_rate: rate} = job.spec?.optimizer || {};
+  const text = 'Clone with a global batch of ' + whole(wanted);
+  if (type !== 'sgd' || !known(rate) || hasServers(job)) {
+    return {text, href: cloneWith(job.id, {'/batching/global_batch': wanted})};
+  }
+  const scaled = Number((rate * wanted / globalBatch(job)).toPrecision(6));
+  const changes = {'/batching/global_batch': wanted, '/optimizer/learning_rate': scaled};
+  return {text: text + ' and a rate of ' + plain(scaled), href: cloneWith(job.id, changes)};
 }
 
 /**

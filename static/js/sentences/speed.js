@@ -2,8 +2,9 @@
 import {mean, stepTimes} from '../measures/measures.js';
 import {cloneWith} from '../spec/clone.js';
 import {entryOf, globalBatch} from '../spec/spec.js';
-import {alike, percent, whole} from '../text/format.js';
+import {alike, percent} from '../text/format.js';
 
+import {withBatch} from './learning.js';
 import {tense} from './words.js';
 
 /** @typedef {import('./health.js').Run} Run */
@@ -39,11 +40,7 @@ function lessExchange({job, strategies}, ratio) {
   }
   const wanted = (batch || 0) * Math.min(times, BATCH_MOST);
   const full = globalBatch(job) === batch; /* else it is above the training set already */
-  return batch && full ? {
-    text: 'Clone with a global batch of ' + whole(wanted),
-    href: cloneWith(job.id, {'/batching/global_batch': wanted})
-  }
-                       : undefined;
+  return batch && full ? withBatch(job, wanted) : undefined;
 }
 
 /**
