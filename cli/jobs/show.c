@@ -1,4 +1,7 @@
 /* `evenstep show`: a job in a few lines, and its workers as a table. */
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/jobs/bars.h"
@@ -34,19 +37,38 @@ struct shown {
 /* The value at a path as text, in a buffer that lives until the end of the statement. */
 #define SHOWN(job, path, kind) column_text((struct shown){{0}}.text, job, path, COLUMN_##kind)
 
+/* Steps of the whole cluster, a global batch each, where a server made more updates than those; 0:
+ * a step is an update. */
+static int64_t global_steps(const json_t *job)
+{
+    double batch = json_number_value(column_get(job, "assignment.global_batch")),
+           samples = json_number_value(column_get(job, "progress.samples")),
+           updates = json_number_value(column_get(job, "progress.step")),
+           steps = batch > 0 ? ceil(samples / batch) : 0;
+    bool served = column_get(job, "spec.strategy.servers");
+    return served && updates > 1.2 * steps ? (int64_t)steps : 0;
+}
+
 static void print_figures(const json_t *job)
 {
+    int64_t steps = global_steps(job);
+    char made[80];
+    snprintf(made, sizeof made, "step %s", SHOWN(job, "progress.step", COUNT));
+    if (steps > 0) {
+        snprintf(made, sizeof made, "step %lld, %s updates", (long long)steps,
+                 SHOWN(job, "progress.step", COUNT));
+    }
     const json_t *epochs = column_get(job, "progress.epochs");
     bool open = json_is_number(epochs) && json_number_value(epochs) < 1;
-    terminal_say("  ", "epoch %s%s%s, step %s, %s samples", SHOWN(job, "progress.epoch", NUMBER),
-                 open ? "" : " of ", open ? "" : SHOWN(job, "progress.epochs", NUMBER),
-                 SHOWN(job, "progress.step", COUNT), SHOWN(job, "progress.samples", COUNT));
+    terminal_say("  ", "epoch %s%s%s, %s, %s samples", SHOWN(job, "progress.epoch", NUMBER),
+                 open ? "" : " of ", open ? "" : SHOWN(job, "progress.epochs", NUMBER), made,
+                 SHOWN(job, "progress.samples", COUNT));
     terminal_say("  ", "train loss %s, test loss %s, test accuracy %s",
                  SHOWN(job, "metrics.train_loss", NUMBER), SHOWN(job, "metrics.test_loss", NUMBER),
                  SHOWN(job, "metrics.test_accuracy", PERCENT));
-    terminal_say("  ", "%s samples/s, %s ms per step",
+    terminal_say("  ", "%s samples/s, %s ms per %s",
                  SHOWN(job, "metrics.samples_per_second", COUNT),
-                 SHOWN(job, "metrics.step_seconds", MS));
+                 SHOWN(job, "metrics.step_seconds", MS), steps > 0 ? "update" : "step");
     terminal_say("  ", "staleness: %s over updates, %s over nodes, p95 %s, at most %s",
                  SHOWN(job, "staleness.update_mean", NUMBER),
                  SHOWN(job, "staleness.node_mean", NUMBER), SHOWN(job, "staleness.p95", COUNT),

@@ -1,0 +1,29 @@
+"""`evenstep show`: what a job is, in a few lines."""
+import re
+
+import pytest
+
+from service import Service, spec
+from test_cli import run
+
+CLUSTER = {"nodes": [{"name": "fast", "count": 3, "seconds_per_sample": 1e-4},
+                     {"name": "slow", "seconds_per_sample": 4e-4}]}
+
+
+@pytest.fixture(scope="module")
+def service():
+    with Service(nodes=["a=cpu:1"]) as s:
+        yield s
+
+
+def test_updates_of_a_server_are_no_steps_of_the_cluster(service):
+    """An asynchronous run of 40 global batches was at "step 160"."""
+    for strategy, said in (("asgd", r"step 40, 1\d\d updates, 2560 samples\n"),
+                           ("sync", r"step 40, 2560 samples\n")):
+        id = service.submit(spec(workers=4, epochs=4, cluster=CLUSTER,
+                                 strategy={"type": strategy}, batching={"global_batch": 64},
+                                 data={"format": "glyphs", "samples": 640, "test_samples": 64}))
+        service.wait(id, "succeeded")
+        out, _, status = run("show", id, service=service)
+        assert status == 0 and re.search(said, out), out
+        assert ("ms per update" in out) is (strategy == "asgd"), out
