@@ -1,12 +1,13 @@
 """Data of one's own from the form: a folder is uploaded, its samples are shown, a network to begin
 with is edited layer by layer, and the job trains; what is refused stands at the upload."""
+import re
 import sys
 import pathlib
 
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
-from service import Service, until  # noqa: E402
+from service import ROOT, Service, until  # noqa: E402
 
 from stripes import np, stripes  # noqa: E402
 from test_submit import open_form, spec_of  # noqa: E402
@@ -137,3 +138,11 @@ def test_one_class_is_nothing_to_learn(page, tmp_path):
     page.click("#submit")
     page.wait_text(".job-head .pill", "Succeeded", 120)
     page.wait_text("#verdict", "had nothing to learn: its network has one class")
+
+
+def test_the_form_names_the_limit_that_the_service_has(page):
+    """It said 10,000 files, the limit of programs, so that no set of 60,000 pictures was tried."""
+    header = (ROOT / "common/archive/archive.h").read_text()
+    limit = re.search(r"ARCHIVE_DATA_FILES = (\d+)", header)
+    open_form(page)
+    page.wait_text(".upload", f"and {int(limit.group(1)):,} files")

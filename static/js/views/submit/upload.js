@@ -10,7 +10,7 @@ import {packed} from './tar.js';
 
 const MOST_BYTES = 2 ** 30;
 const HELP = 'idx, npy or CIFAR files, or pictures in a folder for each class; at most ' +
-    bytes(MOST_BYTES) + ' and 10,000 files';
+    bytes(MOST_BYTES) + ' and 500,000 files';
 
 const ONE_CLASS = 'All samples are of one class, so there is nothing to learn to tell apart. ' +
     'Pictures of each class belong in a folder of their own.';
