@@ -3,6 +3,29 @@ What each rank gets is the same under torchrun and under `evenstep run --ddp`.""
 
 import torch
 import torch.distributed as dist
+import torch.distributed._functional_collectives as functional
+import torch.distributed.nn
+
+
+def _of_autograd(rank, size):
+    """A contrastive loss over the samples of all ranks has gradients through their gathering."""
+    leaf = torch.ones(2, requires_grad=True)
+    gathered = torch.cat(dist.nn.all_gather(leaf * (rank + 1)))
+    (gathered * (torch.arange(2.0 * size) + rank)).sum().backward()
+    yield "autograd's all_gather", leaf.grad.tolist()
+    leaf = torch.ones(2, requires_grad=True)
+    (dist.nn.all_reduce(leaf * (rank + 1)) ** 2).sum().backward()
+    yield "autograd's all_reduce", leaf.grad.tolist()
+
+
+def _functional(mine, size):
+    world = dist.group.WORLD
+    yield "functional all_reduce", functional.all_reduce(mine, "sum", world).tolist()
+    yield "functional gather", functional.all_gather_tensor(mine, 0, world).tolist()
+    both = functional.all_gather_into_tensor_coalesced([mine, 2 * mine], world)
+    yield "functional gather of two", [t.tolist() for t in both]
+    whole = torch.arange(2.0 * size)
+    yield "functional scatter", functional.reduce_scatter_tensor(whole, "sum", 0, world).tolist()
 
 
 def calls(rank, size):
@@ -44,6 +67,15 @@ def calls(rank, size):
     tensor = torch.empty(4)
     dist.reduce_scatter(tensor, [mine + 100 * r for r in range(size)])
     yield "reduce_scatter", tensor.tolist()
+    whole = torch.empty(2 * size)
+    dist.all_to_all_single(whole, torch.arange(2.0 * size) + 10 * rank)
+    yield "all_to_all_single", whole.tolist()
+    sizes = [r + 1 for r in range(size)]
+    uneven = torch.empty(sum(sizes))
+    dist.all_to_all_single(uneven, mine[:1].repeat((rank + 1) * size), sizes, [rank + 1] * size)
+    yield "all_to_all_single of sizes", uneven.tolist()
+    yield from _of_autograd(rank, size)
+    yield from _functional(mine, size)
     objects = [{"rank": rank}, "a" * rank] if rank == 0 else [None, None]
     dist.broadcast_object_list(objects, src=0)
     yield "broadcast_object_list", objects

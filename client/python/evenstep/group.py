@@ -6,6 +6,7 @@ on these. Every call has ended when it returns, with async_op=True too.
 """
 
 import ctypes
+import struct
 
 import torch
 import torch.distributed as dist
@@ -23,9 +24,7 @@ REDUCTIONS = {
     "BOR": torch.Tensor.bitwise_or_,
     "BXOR": torch.Tensor.bitwise_xor_,
 }
-REFUSED = "allgather_coalesced alltoall alltoall_base all_to_all_single send recv recv_anysource "
-REFUSED += "allgather_into_tensor_coalesced reduce_scatter_tensor_coalesced "
-REFUSED += "all_gather_single_coalesced reduce_scatter_single_coalesced"
+REFUSED = "allgather_coalesced send recv recv_anysource"
 
 
 # ---- tensors as bytes
@@ -103,6 +102,15 @@ class Group(dist.ProcessGroup):
     def getBackendName(self):
         return "evenstep"
 
+    def setGroupName(self, name):
+        self._name = name
+
+    def getGroupName(self):
+        return self._name
+
+    group_name = property(getGroupName)
+    _set_group_name = setGroupName
+
     def _make(self, call, given, combine, taken, root=None):
         """`given` and `taken`: lists of tensors; with `root` only there something is taken."""
         answer = self._peers.exchange(call, _joined(given), combine)
@@ -172,11 +180,49 @@ class Group(dist.ProcessGroup):
     def reduce_scatter_single(self, output, input, opts=None):
         return self.reduce_scatter([output], [[input]], opts)
 
+    def all_gather_single_coalesced(self, outputs, inputs, opts=None):
+        for output, input in zip(outputs, inputs):
+            self.all_gather_single(output, input)
+        return _done(outputs)
+
+    def reduce_scatter_single_coalesced(self, outputs, inputs, opts=None):
+        for output, input in zip(outputs, inputs):
+            self.reduce_scatter_single(output, input, opts)
+        return _done(outputs)
+
+    def alltoall(self, outputs, inputs, opts=None):
+        """inputs: a tensor for each rank."""
+        parts = list(map(_bytes, inputs))
+        lengths = struct.pack("<%dQ" % self.size(), *map(len, parts))
+        call = _call("all_to_all", inputs[0])
+        answer = self._peers.exchange(call, lengths + b"".join(parts), self._turned)
+        _fill(outputs, answer, call)
+        return _done(outputs)
+
+    def _turned(self, parts):
+        """What each rank gets of each of them."""
+        each = [b""] * self.size()
+        for part in parts:
+            at = 8 * self.size()
+            for r, length in enumerate(struct.unpack("<%dQ" % self.size(), part[:at])):
+                each[r] += part[at : at + length]
+                at += length
+        return each
+
+    def all_to_all_single(self, output, input, output_sizes=None, input_sizes=None, opts=None):
+        outputs, inputs = (
+            t.split(list(sizes) if sizes else len(t) // self.size())
+            for t, sizes in ((output, output_sizes), (input, input_sizes))
+        )
+        return self.alltoall(outputs, inputs)
+
     allreduce_coalesced = allreduce  # of one type
 
     # names of earlier releases
-    _allgather_base = all_gather_single
-    _reduce_scatter_base = reduce_scatter_single
+    _allgather_base, _reduce_scatter_base = all_gather_single, reduce_scatter_single
+    allgather_into_tensor_coalesced = all_gather_single_coalesced
+    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
+    alltoall_base = all_to_all_single
 
 
 def _refused(name):
