@@ -85,6 +85,8 @@ STEPS_WITHIN = {"tbptt"}
 SCALED = {"micro_batches_scaled"}
 # a node with smaller slices has more of them, and zip() ends with the other loader
 ZIPPED = {"pseudo_labels", "other_first"}
+# averages within an epoch of three steps
+OFTEN = {"local-sgd": {"k": 2}, "hier-sgd": {"k1": 1, "k2": 2}, "hpsgd": {"k": 2}}
 BY_STEPS = {"mingpt", "steps_next", "steps_not_epochs"}
 
 
@@ -208,6 +210,33 @@ def test_a_jax_program_ends_where_it_ends_alone(run_programs, tmp_path, name):
         nursery.close()
 
 
+def test_one_with_arrays_that_gives_no_state_is_told_what_to_write(tmp_path):
+    """Its moments are its own: under `sync` nobody else has them, elsewhere they begin anew."""
+    nursery = Nursery(python_with("jax", "numpy"), "numpy", environment())
+    killed = {"TEST_KILL": "5", "TEST_KILL_IN": "sum"}
+    try:
+        command = nursery.command("strangers.run", "jax_mlp", tmp_path / "rank")
+        done = run_local(command, [20, 12], {"type": "sync"}, tmp_path, variables=killed)
+        assert done.returncode != 0 and "one with arrays where it says join(save=f" in done.stderr
+        done, _ = on_ranks(nursery, "jax_mlp", tmp_path / "asgd", [20, 12], {"type": "asgd"},
+                           variables=killed)
+        assert done.stderr.count("Adam's moments and its count), began anew") == 1
+    finally:
+        nursery.close()
+
+
+@pytest.mark.parametrize("strategy", ["sync", "asgd", "hpsgd", "local-sgd", "hier-sgd"])
+def test_one_with_arrays_that_is_killed_goes_on(torch_programs, run_programs, tmp_path, strategy):
+    alone = run_programs(torch_programs, "strangers.run", "numpy_mlp").results[0]
+    done, results = on_ranks(torch_programs, "numpy_mlp", tmp_path, [20, 12],
+                             {"type": strategy, **OFTEN.get(strategy, {})},
+                             variables={"TEST_KILL": "5", "TEST_KILL_IN": "sum"})
+    assert 'msg="goes on"' in done.stderr
+    rows = [dict(zip(COLUMNS, row.split(","))) for row in rows_of(done)]
+    assert sum(int(r["batch"]) for r in rows) == 4 * 96
+    assert strategy != "sync" or difference(results[0], alone) < 2e-5
+
+
 @pytest.mark.parametrize("step, again, loop", [
     (5, "none", "range"), (6, "none", "range"), (6, "20", "range"), (5, "20", "evenstep"),
     (6, "20", "evenstep")])
@@ -301,9 +330,8 @@ def test_one_that_is_killed_counts_as_if_nothing_had_happened(torch_programs, ru
 @pytest.mark.parametrize("strategy", ["local-sgd", "hier-sgd", "hpsgd"])
 def test_where_parameters_are_averaged_a_loop_over_steps_goes_on(torch_programs, tmp_path,
                                                                  strategy):
-    more = {"k1": 1, "k2": 2} if strategy == "hier-sgd" else {"k": 2}
     done, ends = on_ranks(torch_programs, "steps_not_epochs", tmp_path, [20, 12],
-                          {"type": strategy, **more},
+                          {"type": strategy, **OFTEN[strategy]},
                           variables={"TEST_KILL": "5", "TEST_KILL_IN": "backward"})
     assert "its loops go through the" in done.stderr
     assert len(rows_of(done)) == 2 * 10 and len(ends) == 2
@@ -347,9 +375,8 @@ def test_one_whose_steps_have_one_pass_or_two_comes_back_with_its_own_count(
 def test_one_that_is_killed_where_parameters_are_averaged_goes_on_with_its_own(torch_programs,
                                                                               tmp_path, strategy):
     """Its rank has kept them; the others wait for it at the next average, and all samples count."""
-    more = {"k1": 1, "k2": 2} if strategy == "hier-sgd" else {"k": 2}
     done, results = on_ranks(torch_programs, "gan_lists", tmp_path, [20, 12],
-                             {"type": strategy, **more},
+                             {"type": strategy, **OFTEN[strategy]},
                              variables={"TEST_KILL": "6", "TEST_KILL_IN": "backward"})
     assert 'msg="goes on"' in done.stderr and bit_identical(results)
     rows = [dict(zip(COLUMNS, row.split(","))) for row in rows_of(done)]

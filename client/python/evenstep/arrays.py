@@ -79,6 +79,13 @@ def _like(tree, leaves):
     return None if tree is None else next(leaves)
 
 
+BEGAN_ANEW = (
+    "this program was started again, and what its optimizer keeps from step to step, if anything (a "
+    "momentum, Adam's moments and its count), began anew: join(save=function) gives it to the next "
+    "process, which finds it in run.state"
+)
+
+
 class Arrays:
     """A program's run: a loop over it gives the samples of each step."""
 
@@ -97,6 +104,8 @@ class Arrays:
         self._stream = Stream(self.run, self)
         self.run.save, self.run.before_leave = save, self._stream.close
         self.run.on_start = self._start
+        if self.run.resumed and not (save or optimizer["server"]):
+            self.run.say(BEGAN_ANEW)
         take_part(self)
 
     rank = property(lambda self: self.run.rank)

@@ -33,11 +33,15 @@ def _values(models):
 def _kill_at(step):
     """TEST_KILL=N: the last rank's first process is killed at its Nth step, or with
     TEST_KILL_IN=backward at its Nth backward pass, or with TEST_KILL_IN=exchange at the Nth
-    exchange of a Keras program; TEST_KILL_IN=hook: a hook raises in that pass, exit: it exits there
-    with a status of its own, refuse: it says that it would fail again, which ends the attempt."""
+    exchange of a Keras program, or with TEST_KILL_IN=sum at the Nth sum() of one with arrays;
+    TEST_KILL_IN=hook: a hook raises in that pass, exit: it exits there with a status of its own,
+    refuse: it says that it would fail again, which ends the attempt."""
     if not step or os.environ.get("EVENSTEP_INCARNATION") != "0":
         return
     if evenstep.rank() != evenstep.world_size() - 1:
+        return
+    if os.environ.get("TEST_KILL_IN") == "sum":
+        _kill_at_sum(step)
         return
     if os.environ.get("TEST_KILL_IN") == "exchange":
         _kill_at_exchange(step)
@@ -70,6 +74,17 @@ def _kill_at(step):
         torch.Tensor.backward = kill_or_pass
     else:
         register_optimizer_step_pre_hook(kill)
+
+
+def _kill_at_sum(number):
+    calls, sum_ = iter(range(1, number + 1)), arrays.Arrays.sum
+
+    def kill_or_sum(*args, **options):
+        if next(calls, 0) == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return sum_(*args, **options)
+
+    arrays.Arrays.sum = kill_or_sum
 
 
 def _kill_at_exchange(number):

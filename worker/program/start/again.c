@@ -429,7 +429,9 @@ int again_no_state(const struct program_engine *g, struct err *e)
              named);
     child_gave_up(&g->p->child, why);
     err_set(e, ERR_UNSUPPORTED, "%s cannot go on: %s", g->p->link.who, why);
-    err_hint(e, "a program gives its state where it says has_state (es_join), as Python's do");
+    err_hint(e,
+             "a program in C gives its state where it says has_state (es_join), one with arrays "
+             "where it says join(save=function)");
     return -ERR_UNSUPPORTED;
 }
 
