@@ -163,6 +163,13 @@ def test_noise_that_is_the_same_on_each_node_is_told(torch_programs, tmp_path, s
     assert (same, done.stderr.count(told)) == ((False, 0) if seed else (True, 2))
 
 
+def test_noise_of_gradients_is_the_same_on_each_node_and_none_of_samples(torch_programs, tmp_path):
+    """What the log would say, seed + rank, would have them drift apart."""
+    done, ends = on_ranks(torch_programs, "noise", tmp_path, [16, 16], {"type": "sync"},
+                          variables={"TEST_NOISE": "gradients"})
+    assert bit_identical(ends) and "draws random numbers for the samples" not in done.stderr
+
+
 @pytest.mark.parametrize("ahead, says", [
     ("", "the next batch was taken between backward() and this step"),
     ("1", "2 batches were taken from the loader before the backward pass of the first one")])

@@ -80,9 +80,9 @@ def _like(tree, leaves):
 
 
 BEGAN_ANEW = (
-    "this program was started again, and what its optimizer keeps from step to step, if anything (a "
-    "momentum, Adam's moments and its count), began anew: join(save=function) gives it to the next "
-    "process, which finds it in run.state"
+    "this program was started again, and what its optimizer keeps from step to step, if anything "
+    "(a momentum, Adam's moments and its count), began anew: join(save=function) gives it to the "
+    "next process, which finds it in run.state"
 )
 
 

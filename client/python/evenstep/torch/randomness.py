@@ -5,8 +5,10 @@ branch, the weight of a mixup) is to be the same on all of them. What is drawn f
 (noise, a partner, an augmentation) repeats there: of `torch.randn(len(x), 100)` a batch on four
 equal nodes has a quarter, four times. The program is told, since it alone knows which it wants.
 
-    step     ├─ batch ─ noise ─ pass ─ optimizer ─┤
-    words    617                 524                 93 were drawn, for 20 samples
+    step     ├─ batch ─ noise ─┼─ pass ─ optimizer ─┤
+    words    617               524                     93 were drawn, for 20 samples
+
+What is drawn behind the pass is of parameters (noise of gradients), and is to be the same.
 """
 
 import random
@@ -61,7 +63,8 @@ class Draws:
         if not self._done and piece.count and piece.number < LOOKS:
             self._before = _words_used()
 
-    def step_ends(self, piece):
+    def pass_begins(self, piece):
+        """The first one of the step."""
         before, self._before = self._before, None
         if before is None or self._done:
             return

@@ -133,7 +133,6 @@ class Passes:
         elif not self.settled and not self.run.over:
             self.run.abort()  # its pass failed, or there was none
         self.place.slice_ends(self.touched)
-        self.draws.step_ends(self.slice)
         self.answer, self.settled, self.slice = STEP, True, None
         self.stepped = False
 
@@ -240,6 +239,7 @@ class Passes:
         if not self._idle.trained:
             self._idle.check_ahead(self.batches)
             tell_hooks(self.run, self.blocks.slots)
+        self.draws.pass_begins(self.slice)
         self.touched = True
         self._idle.trains()
         if self._unhooked:
