@@ -39,6 +39,7 @@ PROGRAMS = {
     "graph_nodes": (96, 2e-5),
     "hand_ema": (32, 2e-5),
     "ignored_labels": (32, 2e-5),
+    "in_thread": (32, 2e-5),
     "lazy_schedule": (32, 2e-5),
     "lbfgs": (96, 1e-3),
     "lbfgs_search": (48, 2e-5),
@@ -296,6 +297,18 @@ def test_a_loader_that_zip_has_beside_it_goes_on_as_well(torch_programs, tmp_pat
     plan = "side_by_side", [10, 6], {"type": "sync"}
     _, whole = on_ranks(torch_programs, plan[0], tmp_path / "whole", *plan[1:])
     done, ends = on_ranks(torch_programs, plan[0], tmp_path / "killed", *plan[1:],
+                          variables={"TEST_KILL": str(at), "TEST_KILL_IN": "backward"})
+    assert 'msg="goes on"' in done.stderr
+    assert bit_identical(ends) and difference(ends[0], whole[0]) < 2e-6
+
+
+# in a loop's first step and its second, within an epoch and behind its end
+@pytest.mark.parametrize("at", [5, 6, 7])
+def test_loops_over_parts_of_the_loader_go_on_where_they_were(torch_programs, tmp_path, at):
+    _, whole = on_ranks(torch_programs, "cut_short", tmp_path / "whole", [20, 12],
+                        {"type": "sync"})
+    done, ends = on_ranks(torch_programs, "cut_short", tmp_path / "killed", [20, 12],
+                          {"type": "sync"},
                           variables={"TEST_KILL": str(at), "TEST_KILL_IN": "backward"})
     assert 'msg="goes on"' in done.stderr
     assert bit_identical(ends) and difference(ends[0], whole[0]) < 2e-6
