@@ -29,6 +29,24 @@ static void an_exception_is_told_with_the_innermost_line_of_the_program(void **s
     assert_string_equal(told(TRACEBACK "KeyError: 1"), "KeyError: 1");
 }
 
+static void a_fault_is_told_with_the_line_of_its_own_thread(void **state)
+{
+    static const char head[] = "Fatal Python error: Segmentation fault",
+                      modules[] = "Extension modules: numpy._core, torch._C (total: 2)\n.linear";
+    char text[700];
+    snprintf(text, sizeof(text),
+             "begins\n%s\n\nThread 0x00007f (most recent call first):\n"
+             "  File \"/tmp/a/loads.py\", line 3 in read\n\n"
+             "Current thread 0x00007e (most recent call first):\n"
+             "  File \"/usr/lib/python3/dist-packages/torch/nn.py\", line 2 in go\n"
+             "  File \"/tmp/a/train.py\", line 8 in step\n"
+             "  File \"/tmp/a/train.py\", line 20 in <module>\n\n%s",
+             head, modules);
+    assert_string_equal(told(text), "Fatal Python error: Segmentation fault (train.py, line 8)");
+    snprintf(text, sizeof(text), "%s\n%s", head, modules);
+    assert_string_equal(told(text), head);
+}
+
 static void the_last_of_two_exceptions_is_told(void **state)
 {
     assert_string_equal(told(TRACEBACK OWN "KeyError: 1\nDuring handling of the above exception, "
@@ -75,6 +93,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_exception_is_told_with_the_innermost_line_of_the_program),
+        cmocka_unit_test(a_fault_is_told_with_the_line_of_its_own_thread),
         cmocka_unit_test(the_last_of_two_exceptions_is_told),
         cmocka_unit_test(what_is_printed_after_an_exception_ended_the_program),
         cmocka_unit_test(an_exception_of_several_lines_is_told_with_what_it_announces),

@@ -320,6 +320,15 @@ static void how_a_program_ended_is_said_with_its_last_lines(void **state)
     OK(child_start(&c, &ask, &err_));
     await_end(&c);
     assert_non_null(strstr(child_epitaph(&c, text, sizeof(text)), "signal 9 (Killed)"));
+    assert_string_equal(c.end.signal, "SIGKILL");
+    child_stop(&c, 1);
+    ask = ask_of(&p, "printf 'Fatal Python error: Aborted\nExtension modules: a\n'; kill -6 $$");
+    OK(child_start(&c, &ask, &err_));
+    await_end(&c);
+    assert_string_equal(child_epitaph(&c, text, sizeof(text)),
+                        "was ended by signal 6 (Aborted): Fatal Python error: Aborted");
+    assert_string_equal(c.end.exception, "Fatal Python error: Aborted");
+    assert_true(c.end.exit_code < 0 && strcmp(c.end.signal, "SIGABRT") == 0);
     child_stop(&c, 1);
 }
 

@@ -364,9 +364,10 @@ static void note_end(struct child *c)
 {
     bool exited = WIFEXITED(c->status);
     c->end = (struct program_end){.there = true, .exit_code = exited ? WEXITSTATUS(c->status) : -1};
-    if (exited) {
+    if (exited || c->exception.fatal) {
         exception_note(&c->exception, &c->end);
-    } else {
+    }
+    if (!exited) {
         const char *name = sigabbrev_np(WTERMSIG(c->status));
         snprintf(c->end.signal, sizeof(c->end.signal), "SIG%s", name ? name : "RT");
     }
@@ -393,8 +394,10 @@ const char *child_epitaph(struct child *c, char *out, size_t bytes)
     const char *sep = lines[0] ? "; " : "";
     if (WIFSIGNALED(c->status)) {
         int sig = WTERMSIG(c->status);
+        bool fatal = c->exception.fatal;
         snprintf(out, bytes, "was ended by signal %d (%s)%s%s%s", sig, strsignal(sig),
-                 sig == SIGKILL ? ", as the kernel does where memory runs out" : "", sep, lines);
+                 sig == SIGKILL ? ", as the kernel does where memory runs out" : "",
+                 fatal ? ": " : sep, fatal ? exception : lines);
     } else if (exception[0]) {
         snprintf(out, bytes, "ended with exit code %d: %s", WEXITSTATUS(c->status), exception);
     } else {

@@ -13,7 +13,16 @@
  *     RuntimeError: Error(s) in loading state_dict for Net:
  *     <tab>Missing key(s) in state_dict: "fc.weight".
  *
- * and so do all lines behind one that ends with a colon. */
+ * and so do all lines behind one that ends with a colon.
+ *
+ * A fault in a library ends a program without an exception. Python's faulthandler, which ranks
+ * switch on, then prints the stacks of all threads, with the innermost call first:
+ *
+ *     Fatal Python error: Segmentation fault
+ *     Current thread 0x00007fb8e54abb80 (most recent call first):
+ *       File "/usr/lib/python3/dist-packages/torch/nn/functional.py", line 52 in linear
+ *       File "/tmp/run/train.py", line 12 in <module>
+ *     Extension modules: numpy._core._multiarray_umath, … */
 #include "worker/program/child/exception.h"
 
 #include <stdio.h>
@@ -24,12 +33,13 @@ static bool of_a_library(const char *path)
     return strstr(path, "-packages/") || strstr(path, "/lib/python") || path[0] == '<';
 }
 
+/* The innermost is the last one, or, after a fatal error, the first one. */
 static void read_frame(struct exception *x, const char *line)
 {
     char path[512];
     int number = 0;
     if (sscanf(line, " File \"%511[^\"]\", line %d", path, &number) == 2 &&
-        (!x->own || !of_a_library(path))) {
+        (!x->own || (!x->fatal && !of_a_library(path)))) {
         const char *slash = strrchr(path, '/');
         x->own = !of_a_library(path);
         x->line = number;
@@ -57,8 +67,21 @@ static void go_on(struct exception *x, const char *line)
 
 void exception_read(struct exception *x, const char *line)
 {
+    static const char fatal[] = "Fatal Python error: ", current[] = "Current thread ",
+                      stack[] = "Stack (";
     if (strcmp(line, "Traceback (most recent call last):") == 0) {
         *x = (struct exception){.open = true};
+    } else if (strncmp(line, fatal, sizeof(fatal) - 1) == 0) {
+        *x = (struct exception){.fatal = true};
+        begin_said(x, line);
+    } else if (x->fatal) { /* nothing follows it but stacks and names of modules */
+        bool begins = line[0] != ' ';
+        x->open = begins ? strncmp(line, current, sizeof(current) - 1) == 0 ||
+                               strncmp(line, stack, sizeof(stack) - 1) == 0
+                         : x->open;
+        if (x->open) {
+            read_frame(x, line);
+        }
     } else if (x->open && line[0] == ' ') {
         read_frame(x, line);
     } else if (x->open && line[0]) {

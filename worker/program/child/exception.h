@@ -11,6 +11,7 @@
 
 struct exception {
     bool open;      /* within a traceback: its exception comes */
+    bool fatal;     /* a fault ended the process: what follows is where; .open: of its own thread */
     bool own;       /* `file` is none of a library's */
     char file[96];  /* of the innermost line that is the program's, without its folder */
     int line;       /* in `file`; 0: none */
