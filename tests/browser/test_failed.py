@@ -185,6 +185,20 @@ def test_a_programs_end_is_the_sentence(page, program, sentence):
     assert text == sentence
 
 
+def test_words_of_a_program_name_no_step_of_the_run(page):
+    """The sentence was "failed about step 999", out of what the program had said; and while the job
+    waited for its next attempt, the message stood there with all the ranks that told it."""
+    error = {"code": "invalid", "node": "b", "message": "ValueError: no step 999",
+             "program": ended(exception="ValueError: no step 999", file="a.py", line=3)}
+    said = "The program on b failed about step 20: ValueError: no step 999 (a.py, line 3)."
+    for state, part in (("failed", "parts"), ("queued", "evidence")):
+        document = job(state=state, error=error, attempt=1)
+        document["progress"]["step"] = 20
+        asked = f"m.verdict({json.dumps(document)}).{part}"
+        asked = f"m.plain({asked})" if part == "parts" else asked
+        assert call(page, "/js/sentences/verdict.js", asked).startswith(said)
+
+
 def test_what_a_program_never_told_is_no_number(page):
     """The head said B = none, each node had a minibatch of 0, and programs that no rank started
     again were "not yet" back, while "the other nodes went on"."""

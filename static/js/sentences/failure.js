@@ -16,7 +16,8 @@ export const becameNaN = (job) => NOT_FINITE.test(job.error?.message || '');
  * @param {Api.Job} job
  */
 function aboutStep(job) {
-  const told = /step (\d+)/.exec(job.error?.message || '');
+  const {program, message = ''} = job.error || {}; /* a program's words may name any step */
+  const told = program ? null : /step (\d+)/.exec(message);
   const step = told ? Number(told[1]) : job.progress?.step;
   return step ? (known(globalSteps(job)) ? ' about update ' : ' about step ') + whole(step) : '';
 }

@@ -153,9 +153,9 @@ export function verdict(job, assignments = [], learned = {}) {
     return {...was, parts: [settled(job, was), ...(was ? [' ', ...was.parts] : [])], key: state};
   }
   if (state === 'queued' || state === 'launching' || state === 'paused') {
-    const evidence = job.error && state === 'queued'
-        ? 'The last attempt was lost: ' + job.error.message + '.'
-        : '';
+    const evidence = !job.error || state !== 'queued' ? ''
+        : job.error.program                           ? plain(failure(job).parts)
+                            : 'The last attempt was lost: ' + job.error.message + '.';
     return {...(receiving(job) || {parts: [before(job)], key: state}), evidence};
   }
   return judge(job, assignments, learned, false) || {parts: [before(job)], key: state};

@@ -3,6 +3,7 @@
    'all', …). */
 import {active} from '../../../elements/states.js';
 import {readEvaluations, withNew} from '../../../measures/measures.js';
+import {wordsOf} from '../../../sentences/program.js';
 import {get, job as path} from '../../../service/api.js';
 import {listen} from '../../../service/events.js';
 import {serviceNow} from '../../../service/servicetime.js';
@@ -238,15 +239,13 @@ export class JobModel extends EventTarget {
 
   /** @param {Api.EventData['job']} d */
   async onJob(d) {
-    const job = this.job;
-    if (d.from === 'running' && d.state === 'queued' && d.error) { /* else it gave nodes back */
-      const place = {at: serviceNow(), step: job.progress?.step || 0, time: job.seconds};
-      this.lost.push({...place, node: d.error.node, text: d.error.message});
+    const {job} = this, {error} = d;
+    if (d.from === 'running' && d.state === 'queued' && error) { /* else it gave nodes back */
+      const at = {at: serviceNow(), step: job.progress?.step || 0, time: job.seconds};
+      this.lost.push({...at, node: error.node, text: wordsOf(error)});
     }
-    job.state = d.state || job.state;
-    job.attempt = d.attempt ?? job.attempt;
-    job.priority = d.priority ?? job.priority;
-    job.error = d.error ?? null;
+    const {state = job.state, attempt = job.attempt, priority = job.priority} = d;
+    Object.assign(job, {state, attempt, priority, error: error ?? null});
     this.emit('job');
     try {
       if (await this.readAgain()) {
