@@ -66,6 +66,14 @@ def test_nothing_is_offered_that_a_role_may_not_do(driver, service, role, lacks)
     assert lacks or {"#new-job", "#delete", "#edit-labels", ".nodes-table .btn"} <= shown, shown
 
 
+@pytest.mark.parametrize("role, offered", [("operator", False), ("programs", True)])
+def test_who_may_not_bring_programs_is_not_asked_for_one(driver, service, role, offered):
+    page = as_role(driver, service, role)
+    page.open("/new")
+    page.wait_for("#submit")
+    assert bool(page.visible("button:has(+ #program-folder)")) is offered
+
+
 def test_a_job_of_somebody_else_is_not_offered_to_be_deleted(driver, service):
     page = as_role(driver, service, "operator")
     for owner, offered in (("admin", True), ("ada", False), (None, False)):

@@ -13,6 +13,9 @@ export function setRights(session) {
 /* Jobs, sweeps and nodes in general. */
 export const mayChange = () => who.role !== 'viewer';
 
+/* Programs of one's own, which are code on the nodes. */
+export const mayBringPrograms = () => who.role === 'programs' || who.role === 'admin';
+
 /**
  * A job or a sweep that there is.
  * @param {{owner?: string | null}} thing

@@ -3,6 +3,7 @@
 import {Input, Select} from '../../draft/fields.js';
 import {fill, h} from '../../elements/dom.js';
 import {ApiError, post} from '../../service/api.js';
+import {mayBringPrograms} from '../../service/rights.js';
 import {bytes, plural, sentence} from '../../text/format.js';
 
 import {chooser} from './chooser.js';
@@ -12,7 +13,8 @@ import {packed, TAR} from './tar.js';
 /** @typedef {import('./model.js').SubmitModel} SubmitModel */
 
 const NONE = '';
-const HELP = 'the service runs it on each node; a folder is uploaded without hidden files';
+const ONE = 'the service runs it on each node';
+const HELP = ONE + '; a folder is uploaded without hidden files';
 const MOST_BYTES = 64 * 2 ** 20;
 
 /** @param {Api.Program} p */
@@ -34,7 +36,7 @@ class Choice extends Select {
     this.said = h('span', {class: 'quiet', role: 'status'});
     const folder = {webkitdirectory: true, multiple: true, id: 'program-folder'};
     const tar = {accept: '.tar,' + TAR, id: 'program-archive'};
-    this.node.append(h('div', {class: 'actions'},
+    this.node.append(h('div', {class: 'actions', hidden: !mayBringPrograms()},
         chooser('Upload a folder', folder, (chosen) => this.upload(packed(chosen))),
         chooser('Upload a .tar', tar, (chosen) => this.upload(new Blob([chosen[0]], {type: TAR}))),
         this.said));
@@ -84,7 +86,8 @@ class Choice extends Select {
     const key = value ? value.digest || value.name || 'a command' : NONE;
     const known = this.data.programs.find((p) => keyOf(p) === key);
     super.show(key);
-    this.note.textContent = known?.description ? sentence(known.description) : HELP;
+    const help = mayBringPrograms() ? HELP : ONE;
+    this.note.textContent = known?.description ? sentence(known.description) : help;
   }
 }
 
