@@ -6,7 +6,7 @@ import pytest
 
 from compare import bit_identical, difference
 from real_rank import rows_of
-from test_strangers import on_ranks
+from stranger_runs import on_ranks
 
 # batch, and how far rounding may carry parameters
 PROGRAMS = {

@@ -9,7 +9,7 @@ from compare import bit_identical, difference
 from conftest import python_with
 from nursery import Nursery
 from real_rank import rows_of
-from test_strangers import on_ranks
+from stranger_runs import on_ranks
 from tree import environment
 
 # batch, and how far rounding may carry parameters

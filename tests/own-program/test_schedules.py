@@ -5,7 +5,7 @@ are in no schedule."""
 import numpy as np
 import pytest
 
-from test_strangers import on_ranks
+from stranger_runs import on_ranks
 
 AVERAGES = {"type": "local-sgd", "k": 2}
 SIZES = [10, 6]
