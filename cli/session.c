@@ -109,6 +109,14 @@ int session_check_text(struct session *s, const char *word)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
+/* A note or an exception may have several lines; a sentence and a table's cell have one. */
+static void put_on_one_line(char *text)
+{
+    for (char *at = text; (at = strpbrk(at, "\t\n\r")); at++) {
+        *at = ' ';
+    }
+}
+
 /* A text of an answer is printed in many places: what is unsafe in it is replaced once. */
 static json_t *make_safe(json_t *j)
 {
@@ -119,11 +127,13 @@ static json_t *make_safe(json_t *j)
     size_t n = json_string_length(j);
     if (text && text_unsafe(text, n) < n) {
         size_t size = 6 * n + 1;
-        char *shown = malloc(size);
-        if (shown) {
-            json_string_set(j, text_shown(shown, size, text));
+        char *shown = malloc(size), *line = strdup(text);
+        if (shown && line) {
+            put_on_one_line(line);
+            json_string_set(j, text_shown(shown, size, line));
         }
         free(shown);
+        free(line);
     }
     json_array_foreach(j, i, item) {
         make_safe(item);

@@ -1,4 +1,5 @@
 """`evenstep show`: what a job is, in a few lines."""
+import json
 import re
 
 import pytest
@@ -27,3 +28,13 @@ def test_updates_of_a_server_are_no_steps_of_the_cluster(service):
         out, _, status = run("show", id, service=service)
         assert status == 0 and re.search(said, out), out
         assert ("ms per update" in out) is (strategy == "asgd"), out
+
+
+def test_several_lines_of_a_note_are_one_and_as_they_were_in_json(service):
+    """Their ends were \\u000a, as were those of an exception of several lines."""
+    id = service.submit(spec(name="noted", epochs=1, workers=1))
+    service.wait(id, "succeeded")
+    service.http.patch(f"{service.url}/api/v1/jobs/{id}", json={"note": "one\n\ttwo"}, timeout=60)
+    assert run("tag", id, service=service)[0] == f"{id}\none  two\n"
+    told = json.loads(run("tag", id, "--json", service=service)[0])
+    assert told["note"] == "one\n\ttwo"
