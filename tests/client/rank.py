@@ -231,7 +231,7 @@ class Ranks:
         elif kind == LOG:
             side.logs.append(json.loads(_read(fd)))
         elif kind == FAILED:
-            side.failure = _read(fd).decode()
+            side.failure = _read(fd).partition(b"\0")[0].decode()  # an exception may stand behind
         elif kind == STATE:
             side.state = _read(fd) if fd is not None else b""
             side.send(CONTINUE)

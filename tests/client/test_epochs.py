@@ -11,7 +11,7 @@ from tree import ROOT
 
 sys.path.insert(0, os.path.join(ROOT, "client/python"))
 
-from evenstep.run import EMPTY_LOOPS_MOST, Run, Slice, _sentence, asked_by_call  # noqa: E402
+from evenstep.run import EMPTY_LOOPS_MOST, Run, Slice, _place, asked_by_call  # noqa: E402
 
 
 class Library:
@@ -38,8 +38,12 @@ def test_where_an_exception_was_raised_is_a_line_of_the_program(tmp_path):
     program.write_text("import os\n\nos.environ['NO_SUCH_VARIABLE']\n")
     with pytest.raises(KeyError) as raised:
         exec(compile(program.read_text(), str(program), "exec"), {})
-    said = _sentence(raised.type, raised.value, raised.tb, str(tmp_path) + os.sep)
-    assert said == "KeyError: 'NO_SUCH_VARIABLE' (train.py, line 3)"
+    place = _place(raised.tb, str(tmp_path) + os.sep)
+    assert place == ("train.py", 3)
+    run = joined(0)
+    run.failed(raised.type, raised.value, place)
+    said = b"KeyError: 'NO_SUCH_VARIABLE'"
+    assert run._library.calls == [("raised", said + b" (train.py, line 3)", said, b"train.py", 3)]
 
 
 def names(run):
