@@ -36,6 +36,7 @@ PROGRAMS = {
     "like_timm": (32, 2e-5),
     "like_yolo": (32, 2e-5),
     "look_first": (32, 2e-5),
+    "lookahead": (32, 2e-5),
     "lstm_packed": (32, 2e-5),
     "masked_mean": (32, 2e-5),
     "maml": (16, 2e-5),

@@ -24,8 +24,8 @@ def test_one_with_arrays_that_is_killed_goes_on(torch_programs, run_programs, tm
 
 
 @pytest.mark.parametrize("step, again, loop", [
-    (5, "none", "range"), (6, "none", "range"), (6, "20", "range"), (5, "20", "evenstep"),
-    (6, "20", "evenstep")])
+    (5, "none", "range"), (6, "none", "range"), (6, "0", "range"), (6, "20", "range"),
+    (5, "20", "evenstep"), (6, "20", "evenstep")])
 def test_a_look_at_a_batch_is_no_epoch_that_is_passed_over(torch_programs, run_programs, tmp_path,
                                                            step, again, loop):
     """One rank's program is killed in the third epoch, at its first or last step, and looks at a
@@ -253,6 +253,12 @@ def test_a_server_steps_at_the_rate_of_an_optimizer_that_was_made_since(torch_pr
                                {"type": strategy}, variables={"TEST_OPTIMIZER": "sgd"})[1][0]
                       for strategy in ("asgd", "sync"))
     assert difference(of_server, own) < 2e-5
+
+
+@pytest.mark.parametrize("at", [5, 8])
+def test_an_optimizer_within_another_comes_back_with_its_state_and_rate(torch_programs,
+                                                                       run_programs, tmp_path, at):
+    run_killed(torch_programs, run_programs, "lookahead", tmp_path, at, "backward")
 
 
 def test_one_that_has_added_a_group_since_comes_back_with_it(torch_programs, run_programs,

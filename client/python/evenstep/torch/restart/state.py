@@ -66,6 +66,17 @@ def _give(value, state):
         value.load_state_dict(state)
 
 
+def _inner(optimizers):
+    """Those that others have in them (SAM's, Lookahead's), with a state of their own."""
+    held = [v for o in optimizers for v in vars(o).values() if isinstance(v, torch.optim.Optimizer)]
+    return [o for o in held if not any(o is given for given in optimizers)]
+
+
+def _have_one_list(one, other):
+    groups = one.param_groups, other.param_groups
+    return len(groups[0]) == len(groups[1]) and all(a is b for a, b in zip(*groups))
+
+
 def alone(objects):
     """The same for a program that runs alone."""
     given = by_kind(objects)
@@ -144,6 +155,7 @@ class State:
         them."""
         steps = self.stream.steps
         own = dict(self._mine(), buffers=steps.buffers.values(steps.in_a_step()))
+        own["inner"] = [o.state_dict() for o in _inner(self.optimizers)]
         own["habits"] = self.schedules.habits.save(self.schedulers)
         former = self.stream.steps.former_gradients()
         if former is not None:
@@ -212,8 +224,13 @@ class State:
             self._load_steps(own)
 
     def _load_steps(self, own):
+        tied = [(o, i) for o in self.optimizers for i in _inner([o]) if _have_one_list(o, i)]
         for o, state in zip(self.optimizers, _each(own["optimizer"], len(self.optimizers))):
             o.load_state_dict(state)
+        for o, state in zip(_inner(self.optimizers), own.get("inner", ())):
+            o.load_state_dict(state)
+        for o, inner in tied:  # a rate that a schedule sets is that of both
+            inner.param_groups = o.param_groups
 
     def _load_optimizers(self, own):
         if own["place"].get("adopted", 0) == self.adopted:
