@@ -136,7 +136,7 @@ static void an_error_that_every_attempt_would_meet_again_fails_the_job_at_once(v
 /* The programs of all ranks end in one step; rank 0's or another's words come first. */
 static void programs_end(struct world *w, const char *id, int rank, int step)
 {
-    char fact[300];
+    char fact[420];
     say_fact(w, id, "{'type': 'restored', 'version': 1, 'rank': 2}");
     ranks_step(w, id, 2, 4, 0.01);
     tick(w, 0.5);
@@ -144,14 +144,15 @@ static void programs_end(struct world *w, const char *id, int rank, int step)
     snprintf(fact, sizeof fact,
              "{'type': 'ended', 'outcome': 'failed', 'code': 'program', 'rank': %d, 'node': 'n%d', "
              "'message': 'the programs of all ranks ended in step %d of epoch 2; here: the program "
-             "of rank %d on \\u0027n%d\\u0027 cannot go on: NameError'}",
-             rank, rank + 1, step, rank, rank + 1);
+             "of rank %d on \\u0027n%d\\u0027 cannot go on: NameError', "
+             "'program': {'exception': 'NameError', 'every_rank': {'epoch': 2, 'step': %d}}}",
+             rank, rank + 1, step, rank, rank + 1, step);
     say_fact(w, id, fact);
     process_ends(w, id, 1, "");
     pass(w, 1);
 }
 
-static void programs_that_end_twice_in_the_same_step_with_the_same_words_fail_the_job(void **state)
+static void programs_that_end_twice_in_the_same_step_in_the_same_way_fail_the_job(void **state)
 {
     char id[STORE_ID];
     struct world *w = world_running(state, 2, "{'workers': 2}", id);
@@ -399,7 +400,7 @@ int main(void)
         IN_A_WORLD(after_max_restarts_the_job_has_failed_and_says_who_was_lost),
         IN_A_WORLD(workers_of_an_attempt_that_has_ended_compute_no_more),
         IN_A_WORLD(an_error_that_every_attempt_would_meet_again_fails_the_job_at_once),
-        IN_A_WORLD(programs_that_end_twice_in_the_same_step_with_the_same_words_fail_the_job),
+        IN_A_WORLD(programs_that_end_twice_in_the_same_step_in_the_same_way_fail_the_job),
         IN_A_WORLD(a_restart_goes_on_with_the_nodes_that_are_left_down_to_min_workers),
         IN_A_WORLD(a_restart_waits_where_fewer_nodes_than_min_workers_are_left),
         IN_A_WORLD(what_is_invalid_for_fewer_workers_is_refused),
