@@ -75,6 +75,17 @@ def balanced(s):
     return 3 * (has * gates.mean(0).unsqueeze(0)).sum() + error(s).pow(2).mean()
 
 
+def in_one_row(s):
+    """Parts of samples, as many as each has, one after the other: nodes of graphs, words."""
+    return torch.cat([row[:n] for row, n in zip(rows[s], lengths[s])])
+
+
+def boxed(s):
+    """A detector's, of those alone that have a box."""
+    has = labels[s] > 0
+    return (1 - F.cosine_similarity(line(x[s])[has], y[s][has])).mean()
+
+
 def attends(s):
     q = embed(rows[s])
     return (torch.softmax(q @ q.transpose(1, 2), -1) @ q).pow(2).mean()
@@ -247,13 +258,22 @@ LOSSES = {
     "deviation within": lambda s: F.relu(1 - embed(x[s]).std(0)).mean() + error(s).pow(2).mean(),
     "roots of columns": lambda s: (error(s) ** 2).mean(0).sqrt().mean(),
     "balance of experts": balanced,
+    "rows of unequal numbers": lambda s: F.mse_loss(line(in_one_row(s)), in_one_row(s)[:, :3]),
+    "boxes, and all of them": lambda s: boxed(s) + error(s).pow(2).mean(),
+    "by weights, and by a number": lambda s: F.cross_entropy(
+        line(x[s]), labels[s], weight=torch.tensor([0.1, 1.0, 1.0])) + (
+            entropies(s)[labels[s] > 0].sum() / max(1, int((labels[s] > 0).sum()))),
+    "means in a stack": lambda s: torch.stack([error(s).pow(2).mean(), entropies(s).mean(),
+                                               error(s).abs().mean()]).mean(),
+    "time before the batch": lambda s: line(rows[s].transpose(0, 1)).pow(2).mean(),
     "weights of columns": lambda s: (weights[:3] * error(s).abs().mean(0)).sum(),
     "softmax over the batch": lambda s: (line(x[s]).softmax(0) * y[s]).mean(),
 }
 REFUSALS = ("IS_SUM", "DIVIDED_BY_ALL", "NORMALIZED")
 TEXT = {name: getattr(told, name) for name in REFUSALS}
 NAMES = {getattr(told, name): name for name in ("SCALED", "CURVED", "RATIO", "COMPARED",
-                                                   "SEVERAL_MEANS", "TIMES_COUNT", "BALANCED")}
+                                                   "SEVERAL_MEANS", "TIMES_COUNT", "BALANCED",
+                                                   "RAGGED")}
 
 
 class Run:

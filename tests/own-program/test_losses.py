@@ -92,7 +92,8 @@ VERDICTS = {
     "mean times len": "TIMES_COUNT", "two means times len": "TIMES_COUNT",
     "means in one tensor, times len": "TIMES_COUNT",
     "mean over labels times their number": "TIMES_COUNT",
-    "balance of experts": "BALANCED",
+    "balance of experts": "BALANCED", "rows of unequal numbers": "RAGGED",
+    "boxes, and all of them": "RAGGED", "by weights, and by a number": "SEVERAL_MEANS",
 }
 COMPARED = {"hardest", "sorted", "similarities", "two views", "both ways", "of one class",
             "whitened", "centered", "cross-correlation",

@@ -16,6 +16,8 @@ nodes is that of the whole batch. A loss that torch.compile made has no such gra
                              └─ sum                divided by nothing: the loss is a sum
 """
 
+import math
+
 import torch
 
 from ...run import Error
@@ -79,6 +81,24 @@ def _chosen(node):
         if kind_of(node) not in VALUE_BY_VALUE:
             return None
     return None
+
+
+def _is_ragged(node, samples):
+    """Whether a mean is over another number of values than the same for each sample, and over none
+    that the batch was reduced to before."""
+    inputs = inputs_of(node)
+    if not inputs or not shape_out(inputs[0]) or of_parameters(inputs[0]):
+        return False
+    if math.prod(shape_out(inputs[0])) % samples == 0:
+        return False
+    behind = inputs[0]
+    while kind_of(behind) in VALUE_BY_VALUE and inputs_of(behind):
+        behind = inputs_of(behind)[0]
+    kind = kind_of(behind)
+    if kind in ("StackBackward", "CatBackward"):
+        return False
+    reduces = kind.startswith(("Sum", "Mean")) or kind in _EXTREMES
+    return not reduces or 0 not in tuple(getattr(behind, "_saved_dim", None) or (0,))
 
 
 def _is_over_samples(node, samples):
@@ -164,6 +184,7 @@ class _Found:
         self.totals = []  # what its parts were divided by; None: by the samples
         self.sums = 0  # parts that nothing divides
         self.ratio = self.curved = self.by_program = self.scaled = self.normalized = False
+        self.values = []  # of means that are over other values than so many of each sample
         nodes, seen = [(end, None, (), False)], 0
         while nodes and seen < _NODES_MOST:
             seen += 1
@@ -224,13 +245,19 @@ class _Found:
             elif reduction == _MEAN and role is _DIVIDES:
                 self.totals.append(None if self._is_part(node, divisor, products) else node)
             elif reduction == _MEAN:
-                self.totals.append(_chosen(node))
+                self._take_mean_of_values(node)
             return
         behind = inputs_of(node)
         if behind and _is_sum_over_samples(behind[0], self.samples):
             self._take_sum(behind[0], divisor, products)
         else:
-            self.totals.append(_chosen(node))
+            self._take_mean_of_values(node)
+
+    def _take_mean_of_values(self, node):
+        chosen = _chosen(node)
+        self.totals.append(chosen)
+        if chosen is None and _is_ragged(node, self.samples):
+            self.values.append(math.prod(shape_out(inputs_of(node)[0])))
 
     def _is_part(self, node, divisor, products):
         """Whether a mean is over a part of the batch and counts as much: one that is too large for
@@ -318,11 +345,12 @@ def _number(total, samples):
 
 
 def counted_by(end, samples, whole):
-    """(what the loss is a mean over, or None: the samples; what the program is told, or None).
-    end: the node that gives the loss, or None; whole: samples of the global batch. Refuses a loss
-    that is a sum."""
+    """(what the loss is a mean over, or None: the samples; what the program is told, or None;
+    numbers of values that means are over, which are not as many of each sample). end: the node
+    that gives the loss, or None; whole: samples of the global batch. Refuses a loss that is a
+    sum."""
     if end is None or not samples:
-        return None, None
+        return None, None, ()
     found = _Found(end, samples)
     totals = {_number(total, samples) for total in found.totals}
     if found.normalized:
@@ -332,9 +360,11 @@ def counted_by(end, samples, whole):
     told = _told_of_sums(found, totals, samples, whole)
     if len(totals) > 1:  # of pixels and of latent numbers, so many a sample, they are one
         alike = all(is_multiple(total, samples) for total in totals)
-        return None, told or (None if alike else SEVERAL_MEANS)
+        if not alike and told in (None, DIVIDED_ALIKE):
+            told = SEVERAL_MEANS
+        return None, told, found.values
     told = told or (RATIO if found.ratio else CURVED if found.curved else None)
-    return (None if totals <= {float(samples)} else totals.pop()), told
+    return (None if totals <= {float(samples)} else totals.pop()), told, found.values
 
 
 def is_multiple(total, samples):

@@ -12,7 +12,7 @@ from .divided import ROUNDING, counted_by, is_multiple
 from .graph import inputs_of
 from .multiplied import is_times_its_count
 from .told import BALANCED, COMPARED, DIVIDED_BY_ALL, HALVED, IS_SUM, NORMALIZED, OF_SEVERAL
-from .told import SCALED, TIMES_COUNT, UNEVEN
+from .told import RAGGED, SCALED, TIMES_COUNT, UNEVEN
 
 _LOOKS_MOST = 4
 _ALIKE_MOST = 3  # batches in a row: by chance it may be once
@@ -48,6 +48,7 @@ class Divisor:
         self.run, self.said = run, set()
         self._last, self._alike = None, 0  # batches in a row that were divided by one number
         self._unseen = _LOOKS_MOST  # passes of which the whole graph is looked at
+        self._values = ()  # numbers of values that the last batch's means were over
         self._numbers = []  # what multiplied means over the batch in the last of them
 
     def of(self, loss, samples, scaled=False):
@@ -55,7 +56,7 @@ class Divisor:
         end = None if loss is None else loss.grad_fn
         if scaled and end is not None:
             end = next(iter(inputs_of(end)), None)
-        total, told = counted_by(end, samples, self.run.global_batch)
+        total, told, values = counted_by(end, samples, self.run.global_batch)
         if not told and self._unseen and end is not None and samples > 1:
             self._unseen -= 1
             told = self._look(end, samples)
@@ -65,8 +66,13 @@ class Divisor:
             told = self._after_several(told, total, samples)
         elif end is not None:
             self._last = None
-        self._say(told)
+        self._say(told or self._of_values(values))
         return total
+
+    def _of_values(self, values):
+        """A number that stays is one of another loader's samples, or of the hardest few."""
+        before, self._values = self._values, values or self._values
+        return RAGGED if before and before != self._values else None
 
     def _look(self, end, samples):
         before, self._numbers = self._numbers, []

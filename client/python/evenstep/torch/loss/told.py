@@ -32,6 +32,11 @@ SCALED = (
     "loss of the whole batch; `loss.sum() / len(x)` is a mean, prepare(…, reduction=\"sum\") takes "
     "a sum as one, and evenstep.weight(n) before backward() says what else a batch counts"
 )
+RAGGED = (
+    "the loss is a mean over values of which samples have unequal numbers (nodes of graphs, chosen "
+    "boxes), and the batch counts as its samples: evenstep.weight(n) before backward(), with the "
+    "number of these values, makes the mean over nodes that of the whole batch"
+)
 NORMALIZED = (
     "the loss is a sum with weights that add up to 1 over the batch, on each node over its own "
     "samples: evenstep.weight(w.sum()) before backward(), with the weights as they were before, "
