@@ -266,6 +266,9 @@ LOSSES = {
     "means in a stack": lambda s: torch.stack([error(s).pow(2).mean(), entropies(s).mean(),
                                                error(s).abs().mean()]).mean(),
     "time before the batch": lambda s: line(rows[s].transpose(0, 1)).pow(2).mean(),
+    "weights that are learned": lambda s: (
+        error(s).pow(2).mean() * (-embed.bias[0]).exp() + embed.bias[0]
+        + error(s).abs().mean() / embed.bias[1].exp()),
     "weights of columns": lambda s: (weights[:3] * error(s).abs().mean(0)).sum(),
     "softmax over the batch": lambda s: (line(x[s]).softmax(0) * y[s]).mean(),
 }

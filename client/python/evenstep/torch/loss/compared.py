@@ -17,7 +17,6 @@ from .graph import LINEAR, constant_of, inputs_of, kind_of, of_parameters
 
 _NODES_MOST, _COLUMNS_MOST = 20000, 10000
 _AT_END = LINEAR | {"UnsqueezeBackward", "StackBackward", "SelectBackward"}
-_SCALES = {"MulBackward", "DivBackward"}
 _ADDS = {"SumBackward", "MeanBackward", "NansumBackward"}
 _REDUCES = _ADDS | {"StdBackward", "VarBackward", "LogsumexpBackward", "SoftmaxBackward"}
 _REDUCES |= {"LogSoftmaxBackward", "MaxBackward", "MinBackward", "AmaxBackward", "AminBackward"}
@@ -98,6 +97,14 @@ def _numbers_of_columns(node, kind, samples):
     return by if several and _is_of_columns(inputs[0], samples) else None
 
 
+def _scales(kind, inputs):
+    """A product with, or a quotient by, what the batch has no part in: a number, or one that is
+    learned, such as the weights of several losses."""
+    if kind == "MulBackward":
+        return sum(not of_parameters(n) for n in inputs) == 1
+    return kind == "DivBackward" and all(map(of_parameters, inputs[1:]))
+
+
 def compares(end, samples, numbers):
     """end: the node that gives the loss; samples: of the batch that it is of, at least 2; numbers:
     a list, which gets tensors of the program's own that multiply means over the batch."""
@@ -110,7 +117,7 @@ def compares(end, samples, numbers):
         kind, inputs = kind_of(node), inputs_of(node)
         if (by := _numbers_of_columns(node, kind, samples)) is not None:
             numbers.append(by)
-        is_linear = kind in _AT_END or (kind in _SCALES and len(inputs) == 1)
+        is_linear = kind in _AT_END or _scales(kind, inputs)
         if not (at_end and (is_linear or kind in _ADDS)) and _compares(node, kind, samples):
             return True
         if kind in _ADDS and at_end:
