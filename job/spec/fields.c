@@ -67,8 +67,11 @@ void fields_close(struct fields *f)
         if (known) {
             continue;
         }
-        const char *near = jsonx_nearest(key, f->known, f->n_known);
-        if (near != NULL) {
+        const char *near = jsonx_nearest(key, f->known, f->n_known),
+                   *place = f->place != NULL ? f->place(key) : NULL;
+        if (place != NULL) {
+            fields_problem(f, key, "the key '%.60s' belongs into '%s'", key, place);
+        } else if (near != NULL) {
             fields_problem(f, key, "the key '%.60s' is not known here; did you mean '%s'?", key,
                            near);
         } else {

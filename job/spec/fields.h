@@ -24,6 +24,8 @@ struct fields {
     struct jsonx_problems *problems;
     const char *known[FIELDS_KNOWN];
     int n_known;
+    /* The section within this object that an unknown key belongs to, or NULL. NULL: not asked. */
+    const char *(*place)(const char *key);
 };
 
 /* `given` may be NULL (nothing was given: all defaults); another kind than an object is reported.

@@ -40,6 +40,9 @@ void spec_open(struct fields *section, struct fields *f, const char *key, bool r
 int spec_read_numbers(struct fields *f, const char *key, bool whole, double min, double max,
                       double *out, int most);
 
+/* The section that alone has this key; NULL: none or several have it. */
+const char *spec_place(const char *key);
+
 /* Is `text` under this key of `full`? */
 bool spec_is(const json_t *full, const char *key, const char *text);
 

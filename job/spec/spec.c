@@ -277,6 +277,7 @@ int jobspec_parse(struct jobspec *spec, const json_t *json, struct jsonx_problem
     memset(spec, 0, sizeof *spec);
     spec->json = json_object();
     fields_open(&f, json, spec->json, "", problems);
+    f.place = spec_place;
     if (f.given == NULL) {
         if (json == NULL) {
             jsonx_problem(problems, "", "a job spec must be an object");

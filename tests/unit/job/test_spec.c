@@ -99,6 +99,25 @@ static void every_mistake_is_reported_at_once_with_its_place(void **state)
     done(p);
 }
 
+static void a_key_that_stands_beside_its_section_is_told_where_it_belongs(void **state)
+{
+    static const char *const places[][2] = {
+        {"layers", "model"},     {"learning_rate", "optimizer"}, {"schedule", "optimizer"},
+        {"format", ""},          {"global_batch", "batching"},   {"policy", "batching"},
+        {"servers", "strategy"}, {"test_accuracy", "target"},    {"every_seconds", "checkpoint"},
+        {"every_steps", ""}, /* of two sections */
+    };
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        char patch[80], pointer[40], part[40] = "is not known here";
+        snprintf(patch, sizeof patch, "{\"%s\": 1}", places[i][0]);
+        snprintf(pointer, sizeof pointer, "/%s", places[i][0]);
+        if (places[i][1][0]) {
+            snprintf(part, sizeof part, "belongs into '%s'", places[i][1]);
+        }
+        refused_with(parse_with(patch), patch, pointer, part);
+    }
+}
+
 static void sizes_must_fit_the_global_batch_and_the_workers(void **state)
 {
     static const struct {
@@ -426,6 +445,7 @@ int main(void)
         cmocka_unit_test(a_spec_with_its_defaults_written_out_parses_to_the_same),
         cmocka_unit_test(the_bounds_of_an_elastic_job_are_its_workers),
         cmocka_unit_test(every_mistake_is_reported_at_once_with_its_place),
+        cmocka_unit_test(a_key_that_stands_beside_its_section_is_told_where_it_belongs),
         cmocka_unit_test(sizes_must_fit_the_global_batch_and_the_workers),
         cmocka_unit_test(weights_need_not_be_whole),
         cmocka_unit_test(values_outside_of_what_a_key_may_have_are_refused),
