@@ -85,7 +85,7 @@ def test_a_job_without_a_model_says_so(service):
     answer = service.get(f"jobs/{id}/confusion")
     service.post(f"jobs/{id}/cancel", {})
     service.wait(id, "cancelled")
-    assert answer.status_code == 404 and "no 'model.safetensors' yet" in answer.text
+    assert answer.status_code == 404 and "no 'model.safetensors'" in answer.text
     assert service.get("jobs/0000000000000000/confusion").status_code == 404
 
 

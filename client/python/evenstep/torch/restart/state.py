@@ -155,7 +155,8 @@ class State:
         them."""
         steps = self.stream.steps
         own = dict(self._mine(), buffers=steps.buffers.values(steps.in_a_step()))
-        own["inner"] = [o.state_dict() for o in _inner(self.optimizers)]
+        inner = [o.state_dict() for o in _inner(self.optimizers)]
+        own.update({"inner": inner} if inner else {})
         own["habits"] = self.schedules.habits.save(self.schedulers)
         former = self.stream.steps.former_gradients()
         if former is not None:
