@@ -14,7 +14,9 @@ static const char *told(const char *lines)
     for (char *line = strsep(&rest, "\n"); line; line = strsep(&rest, "\n")) {
         exception_read(&x, line);
     }
-    return exception_print(&x, out, sizeof(out));
+    struct program_end end = {.there = true};
+    exception_note(&x, &end);
+    return program_end_said(&end, out, sizeof(out));
 }
 
 #define TRACEBACK "Traceback (most recent call last):\n"

@@ -390,18 +390,17 @@ const char *child_epitaph(struct child *c, char *out, size_t bytes)
     char lines[300], exception[sizeof(c->exception.said) + sizeof(c->exception.file) + 20];
     child_last_lines(c, lines, sizeof(lines)); /* waits until all is read */
     note_end(c);
-    exception_print(&c->exception, exception, sizeof(exception));
-    const char *sep = lines[0] ? "; " : "";
+    bool told = c->end.exception[0] != '\0';
+    const char *sep = told       ? ": "
+                      : lines[0] ? "; "
+                                 : "",
+               *said = told ? program_end_said(&c->end, exception, sizeof(exception)) : lines;
     if (WIFSIGNALED(c->status)) {
         int sig = WTERMSIG(c->status);
-        bool fatal = c->exception.fatal;
         snprintf(out, bytes, "was ended by signal %d (%s)%s%s%s", sig, strsignal(sig),
-                 sig == SIGKILL ? ", as the kernel does where memory runs out" : "",
-                 fatal ? ": " : sep, fatal ? exception : lines);
-    } else if (exception[0]) {
-        snprintf(out, bytes, "ended with exit code %d: %s", WEXITSTATUS(c->status), exception);
+                 sig == SIGKILL ? ", as the kernel does where memory runs out" : "", sep, said);
     } else {
-        snprintf(out, bytes, "ended with exit code %d%s%s", WEXITSTATUS(c->status), sep, lines);
+        snprintf(out, bytes, "ended with exit code %d%s%s", WEXITSTATUS(c->status), sep, said);
     }
     return out;
 }

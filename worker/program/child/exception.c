@@ -100,10 +100,3 @@ void exception_note(const struct exception *x, struct program_end *out)
     snprintf(out->file, sizeof(out->file), "%s", placed ? x->file : "");
     out->line = placed ? x->line : 0;
 }
-
-const char *exception_print(const struct exception *x, char *out, size_t bytes)
-{
-    struct program_end end = {.there = true};
-    exception_note(x, &end);
-    return program_end_said(&end, out, bytes);
-}

@@ -22,9 +22,7 @@ struct exception {
 
 /* Reads one more line that the program printed. */
 void exception_read(struct exception *x, const char *line);
-/* "KeyError: 'x' (train.py, line 12)" into out, or "" if the newest line ends no traceback. */
-const char *exception_print(const struct exception *x, char *out, size_t bytes);
-/* The same as data: exception, file, line. */
+/* Exception, file and line of out; "" and 0 if the newest line ends no traceback. */
 void exception_note(const struct exception *x, struct program_end *out);
 
 #endif
