@@ -32,7 +32,8 @@ extern int MPI_Init(int *argc, char ***argv) __attribute__((weak)); /* in progra
 
 const char *__asan_default_options(void)
 {
-    return REPORTS("asan") "detect_leaks=1:strict_string_checks=1:print_suppressions=0";
+    return REPORTS("asan") "detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1:"
+                           "print_suppressions=0";
 }
 
 /* Open MPI and what it stands on keep memory to the end. Its plug-ins' asprintf hides its caller

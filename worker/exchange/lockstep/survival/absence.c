@@ -38,6 +38,17 @@ static int find_giver(const struct lockstep *l, int *absent)
 
 /* ---- parameters and state -------------------------------------------------------------------- */
 
+/* A message on the caller's stack: where the wait ends before the message does, since a worker was
+ * lost, the exchange is abandoned before that stack is used for anything else. */
+static int wait_for(struct comm *c, struct message *m, struct err *e)
+{
+    int rc = comm_wait(c, &m->op, e);
+    if (rc == -ERR_CANCELLED) {
+        comm_abandon(c);
+    }
+    return rc;
+}
+
 static int send_to_absent(const struct lockstep *l, const struct own_state *state, struct err *e)
 {
     const struct rank_env *env = l->env;
@@ -49,7 +60,7 @@ static int send_to_absent(const struct lockstep *l, const struct own_state *stat
             struct message m;
             message_send(&m, c, i, TAG_PARAMETERS, &none, 1, env->replica->host[DEV_PARAMS],
                          env->n_params);
-            if ((rc = comm_wait(c, &m.op, e)) >= 0) {
+            if ((rc = wait_for(c, &m, e)) >= 0) {
                 rc = own_state_send(c, i, state, e);
             }
         }
@@ -64,7 +75,7 @@ static int receive(const struct lockstep *l, int giver, struct own_state *state,
     char none;
     message_recv(&m, env->comm, giver, TAG_PARAMETERS, &none, 1, env->replica->host[DEV_PARAMS],
                  env->n_params);
-    int rc = comm_wait(env->comm, &m.op, e);
+    int rc = wait_for(env->comm, &m, e);
     return rc < 0 ? rc : own_state_receive(env->comm, giver, state, e);
 }
 
@@ -157,7 +168,7 @@ int absence_end(void *ctx, float *words, struct err *e)
     return rc;
 }
 
-/* Its messages lay on our stack. */
+/* Of a state that is half given there is no way back; sums that others join end with it. */
 static int give_up(struct comm *c, struct err *e)
 {
     comm_abandon(c);
