@@ -25,7 +25,8 @@ real = torch.arange(7)[None] < lengths[:, None]
 weights = torch.rand(WHOLE) + 0.1
 image, mask = torch.randn(WHOLE, 2, 4, 4), torch.randint(0, 2, (WHOLE, 4, 4)).float()
 line, embed, conv = nn.Linear(5, 3), nn.Linear(5, 4), nn.Conv2d(2, 2, 1)
-PARAMETERS = [*line.parameters(), *embed.parameters(), *conv.parameters()]
+places = nn.Parameter(torch.randn(10, 4))  # as many as the samples of one share
+PARAMETERS = [*line.parameters(), *embed.parameters(), *conv.parameters(), places]
 
 
 def error(s):
@@ -148,6 +149,83 @@ def whitened(s):
     return (a.T @ b / len(a) - torch.eye(4)).pow(2).sum()
 
 
+def of_class(s, values):
+    return [values[labels[s] == c] for c in range(3) if (labels[s] == c).any()]
+
+
+def off_their_class(s):
+    """Each from its class's mean in the batch: a center loss."""
+    a = embed(x[s])
+    counts = torch.bincount(labels[s], minlength=3).clamp(min=1)
+    means = torch.zeros(3, 4).index_add(0, labels[s], a) / counts[:, None]
+    return (a - means[labels[s]]).pow(2).mean()
+
+
+def apart_by_one_hot(s):
+    of = F.one_hot(labels[s], 3).float()
+    means = of.T @ embed(x[s]) / of.sum(0).clamp(min=1)[:, None]
+    return (means[0] - means[1]).pow(2).sum() + entropies(s).mean()
+
+
+def prototypes(s):
+    """Few-shot: by the distance from each class's mean, where all three have samples."""
+    rows_of = of_class(s, embed(x[s]))
+    means = torch.stack([r.mean(0) for r in rows_of])
+    return F.cross_entropy(-torch.cdist(embed(x[s]), means), labels[s] % len(means))
+
+
+def partial_likelihood(s):
+    """Cox's, of survival: each against those who live longer."""
+    risks = line(x[s])[:, 0][y[s][:, 0].argsort(descending=True)]
+    return (risks.logcumsumexp(0) - risks).mean()
+
+
+def correlated(s):
+    a = embed(x[s])
+    return (torch.einsum("bi,bj->ij", a, a) / len(a) - torch.eye(4)).pow(2).mean()
+
+
+def ranked(s):
+    scores = embed(x[s])[:, 0]
+    return F.softplus(scores[None] - scores[:, None]).mean()
+
+
+def experts(s):
+    """A mixture's rows go to one of three experts, and come back to their places."""
+    a = embed(rows[s]).flatten(0, 1)
+    share, which = line(rows[s]).flatten(0, 1).softmax(1).max(1)
+    out = torch.zeros_like(a)
+    for e in range(3):
+        mine = (which == e).nonzero()[:, 0]
+        out = out.index_add(0, mine, a[mine] * share[mine, None] * e)
+    return out.pow(2).mean()
+
+
+def relative_places(s):
+    """Learned, for each pair of places."""
+    q = embed(torch.sin(x[s][:, None] + torch.arange(10.)[:, None]))
+    bias = (places[:, None] - places[None]).sum(-1)
+    return (torch.softmax(q @ q.transpose(1, 2) + bias, -1) @ q).pow(2).mean()
+
+
+def pooled(s):
+    """A graph's nodes to one row of each graph."""
+    of = torch.repeat_interleave(torch.arange(len(x[s])), lengths[s])
+    sums = torch.zeros(len(x[s]), 4).index_add(0, of, embed(in_one_row(s)))
+    return (sums / lengths[s][:, None]).pow(2).mean()
+
+
+def advantages(s):
+    gains = y[s][:, 0]
+    gains = (gains - gains.mean()) / (gains.std() + 1e-8)
+    return -(gains * line(x[s]).log_softmax(1)[:, 0]).mean()
+
+
+def patches(s):
+    """A masked autoencoder's: each sample's own numbers less their mean."""
+    return F.mse_loss(line(x[s]), y[s] - y[s].mean(1, keepdim=True))
+
+
 def textures(s):
     """A Gram matrix of each picture against that of a style."""
     f = conv(image[s]).flatten(2)
@@ -207,6 +285,12 @@ LOSSES = {
     "two loops of boxes, halved": lambda s: sum(detected(s).values()) / 2,
     "mean over all boxes": lambda s: F.cross_entropy(line(rows[s])[real[s]], tokens[s][real[s]]),
     "textures": textures,
+    "experts": experts,
+    "relative places": relative_places,
+    "nodes of graphs, pooled": pooled,
+    "targets less a sample's own mean": patches,
+    "smoothed labels with weights of classes": lambda s: F.cross_entropy(
+        line(x[s]), labels[s], weight=torch.tensor([0.2, 1.0, 2.0]), label_smoothing=0.1),
     "distilled": distilled,
     "loop of time steps": lambda s: sum(of_steps(s)) / 7,
     "loop of time steps, added": lambda s: torch.stack(of_steps(s)).sum(),
@@ -257,6 +341,24 @@ LOSSES = {
     "farthest of the batch": far,
     "deviation within": lambda s: F.relu(1 - embed(x[s]).std(0)).mean() + error(s).pow(2).mean(),
     "roots of columns": lambda s: (error(s) ** 2).mean(0).sqrt().mean(),
+    "off their class": off_their_class,
+    "classes apart": apart_by_one_hot,
+    "prototypes": prototypes,
+    "partial likelihood": partial_likelihood,
+    "correlated": correlated,
+    "ranked": ranked,
+    "quantile": lambda s: entropies(s).quantile(0.9),
+    "negatives of the batch": lambda s: F.triplet_margin_loss(
+        embed(x[s]), embed(x[s] * 2), embed(x[s]).roll(1, 0)),
+    "advantages": advantages,
+    "targets of unit deviation": lambda s: F.mse_loss(
+        line(x[s]), (y[s] - y[s].mean(0)) / y[s].std(0)),
+    "mean of classes' means": lambda s: torch.stack(
+        [losses.mean() for losses in of_class(s, entropies(s))]).mean(),
+    "classes weighted by their numbers": lambda s: F.cross_entropy(
+        line(x[s]), labels[s], weight=1 / (1 + torch.bincount(labels[s], minlength=3))),
+    "positives weighted by their number": lambda s: F.binary_cross_entropy_with_logits(
+        line(x[s]), (y[s] > 0).float(), pos_weight=(y[s] <= 0).sum() / (y[s] > 0).sum()),
     "balance of experts": balanced,
     "rows of unequal numbers": lambda s: F.mse_loss(line(in_one_row(s)), in_one_row(s)[:, :3]),
     "boxes, and all of them": lambda s: boxed(s) + error(s).pow(2).mean(),

@@ -93,12 +93,17 @@ VERDICTS = {
     "means in one tensor, times len": "TIMES_COUNT",
     "mean over labels times their number": "TIMES_COUNT",
     "balance of experts": "BALANCED", "rows of unequal numbers": "RAGGED",
+    "classes weighted by their numbers": "BALANCED",
+    "positives weighted by their number": "BALANCED", "mean of classes' means": "SEVERAL_MEANS",
     "boxes, and all of them": "RAGGED", "by weights, and by a number": "SEVERAL_MEANS",
 }
 COMPARED = {"hardest", "sorted", "similarities", "two views", "both ways", "of one class",
             "whitened", "centered", "cross-correlation",
             "farthest of the batch", "deviation within", "roots of columns",
-            "softmax over the batch"}
+            "softmax over the batch",
+            "off their class", "classes apart", "prototypes", "partial likelihood", "correlated",
+            "ranked", "quantile", "negatives of the batch", "advantages",
+            "targets of unit deviation"}
 
 
 def test_what_two_nodes_cannot_make_the_loss_of_is_said_and_nothing_else():

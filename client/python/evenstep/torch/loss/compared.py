@@ -4,18 +4,25 @@ Each node has its own share of the batch, so such a loss is another one on each:
 has fewer samples to tell apart, a mean over the batch within the network is that of a share. The
 mean over samples that stands at the end of a loss is none of these. The whole graph is gone
 through, some microseconds a node, so a run looks at its first passes alone. What has no graph (a
-mixup of inputs, an advantage less its mean) is not seen.
+mixup of inputs, a threshold out of detached losses) is not seen, but for factors and targets that
+add up to zero: they are less their mean over the batch, as advantages often are.
 
     loss ─ mean over the batch ─ … ─ a function of each sample ─┬─ reduction over dimension 0
                                                                 ├─ rows × rows of the same batch
-                                                                └─ columns × columns
+                                                                ├─ columns × columns
+                                                                ├─ rows beside rows that were moved
+                                                                └─ rows added to few (class means)
 """
+
+import math
 
 import torch
 
-from .graph import LINEAR, constant_of, inputs_of, kind_of, of_parameters
+from .graph import LINEAR, VALUE_BY_VALUE, constant_of, inputs_of, kind_of, of_parameters
+from .graph import shape_out
 
-_NODES_MOST, _COLUMNS_MOST = 20000, 10000
+_NODES_MOST, _COLUMNS_MOST, _VALUES_MOST = 20000, 10000, 1 << 20
+_ZERO = 1e-6
 _AT_END = LINEAR | {"UnsqueezeBackward", "StackBackward", "SelectBackward"}
 _ADDS = {"SumBackward", "MeanBackward", "NansumBackward"}
 _REDUCES = _ADDS | {"StdBackward", "VarBackward", "LogsumexpBackward", "SoftmaxBackward"}
@@ -24,6 +31,11 @@ _REDUCES |= {"SortBackward", "TopkBackward", "KthvalueBackward", "MedianBackward
 _REDUCES |= {"LinalgVectorNormBackward", "NormBackward", "ProdBackward"}
 _KEEPS_ROWS = {"SoftmaxBackward", "LogSoftmaxBackward", "SortBackward", "TopkBackward"}
 _DISTANCES = {"CdistBackward", "EuclideanDistBackward"}
+_PAIRS = {"AddBackward", "SubBackward", "MulBackward", "DivBackward"}
+_RUNS_ON = {"CumsumBackward", "LogcumsumexpBackward", "CumprodBackward", "CummaxBackward"}
+_MOVES = {"RollBackward", "FlipBackward"}
+_COLLECTS = {"IndexAddBackward", "ScatterAddBackward", "ScatterReduceBackward"}
+_TRANSPOSED = {"PermuteBackward", "TBackward", "TransposeBackward"}
 
 
 def _shape(node, of):
@@ -54,24 +66,110 @@ def _reduces_batch(node, samples):
     return (dims is None or 0 in dims) and (samples not in left or kind_of(node) in _KEEPS_ROWS)
 
 
+def _reduces_chosen(node, samples):
+    """Over rows that were chosen of the batch, to one row: a class's mean."""
+    shape = _shape(node, "self")
+    if not shape or len(shape) < 2 or _dimensions(node, len(shape)) != {0}:
+        return False
+    behind = inputs_of(node)
+    while behind and kind_of(behind[0]) in VALUE_BY_VALUE:
+        behind = inputs_of(behind[0])
+    chosen = behind and kind_of(behind[0]) == "IndexBackward" and _shape(behind[0], "self")
+    return bool(chosen) and chosen[0] == samples
+
+
+def _factors(node):
+    """The shapes of two matrices that a node multiplies, None for one that is not known; a stack of
+    one matrix is one, as einsum makes it."""
+    shapes = []
+    for name in ("self" if kind_of(node) != "AddmmBackward" else "mat1", "mat2"):
+        shape = _shape(node, name)
+        if shape and len(shape) == 3:
+            shape = shape[1:] if shape[0] == 1 else None
+        shapes.append(shape)
+    return shapes
+
+
 def _multiplies_samples(node, samples):
-    """A product of two matrices of the batch: of rows by rows, or of columns by columns."""
+    """A product of two matrices of the batch: of rows by rows, or of columns by columns; or one
+    that adds rows of the batch with weights, such as a one-hot matrix by classes."""
     inputs = inputs_of(node)[-2:]
-    if len(inputs) < 2 or any(map(of_parameters, inputs)):
+    first, second = _factors(node)
+    if any(map(of_parameters, inputs)) or math.prod(shape_out(node)) == 1:
         return False
-    first = _shape(node, "self" if hasattr(node, "_saved_self_sym_sizes") else "mat1")
-    second = _shape(node, "mat2")
-    if not first or not second:
+    if len(inputs) == 2 and first and second:
+        rows = first[0] == second[-1] and first[0] % samples == 0
+        return rows or (first[-1] == samples and first[0] != samples)
+    if len(inputs) != 1:
         return False
-    rows = first[0] == second[-1] and first[0] % samples == 0
-    return rows or (first[-1] == samples and first[0] != samples)
+    if node.next_functions[-2][0] is None:
+        return bool(first) and first[-1] == samples and first[0] != samples
+    return bool(second) and second[0] == samples and kind_of(inputs[0]) in _TRANSPOSED
+
+
+def _pairs_samples(node, samples):
+    """Each row beside each other one, by broadcasting: a[:, None] - a[None]."""
+    inputs = inputs_of(node)
+    shapes = [shape_out(n) for n in inputs]
+    if len(shapes) != 2 or any(len(shape) < 2 for shape in shapes):
+        return False
+    if any(map(of_parameters, inputs)):
+        return False
+    return {shape[:2] for shape in shapes} == {(samples, 1), (1, samples)}
+
+
+def _collects_rows(node, samples):
+    """Rows of the batch that are added to fewer, or to more: those that go back to where they were
+    taken from are none."""
+    source = inputs_of(node)[-1:]
+    if not source or node._saved_dim != 0 or of_parameters(source[0]):
+        return False
+    return shape_out(source[0])[:1] == (samples,) and shape_out(node)[0] % samples != 0
+
+
+def _moves_rows(node, kind, samples):
+    shape = shape_out(node)
+    if kind == "GatherBackward":  # a quantile
+        whole = _shape(node, "self")
+        rows = bool(whole) and whole[0] == samples != shape[0]
+        return rows and _dimensions(node, len(whole)) == {0}
+    dims = node._saved_dims if kind in _MOVES else (node._saved_dim,)
+    return shape[:1] == (samples,) and any(d in (0, 2**64 - len(shape)) for d in dims)
+
+
+def _adds_up_to_zero(values, dims=None):
+    total = values.sum(dims, dtype=torch.float64).abs()
+    return bool((total <= _ZERO * values.abs().sum(dims, dtype=torch.float64)).all())
+
+
+def _has_centered(node, kind, samples):
+    """Whether it multiplies by, or is an error of, values of the samples that add up to zero, where
+    those of each sample do not and they are no labels (-1 and 1)."""
+    by = getattr(node, "_saved_target", None)
+    if kind == "MulBackward" and len(inputs_of(node)) == 1:
+        by = constant_of(node)
+    if not isinstance(by, torch.Tensor) or by.dtype not in (torch.float32, torch.float64):
+        return False
+    if by.shape[:1] != (samples,) or by.numel() > _VALUES_MOST or not _adds_up_to_zero(by):
+        return False
+    of_each = by.dim() > 1 and _adds_up_to_zero(by.flatten(1), 1)
+    return not of_each and bool((by != by.round()).any())
 
 
 def _compares(node, kind, samples):
     if kind in _REDUCES:
-        return _reduces_batch(node, samples) and not all(map(of_parameters, inputs_of(node)))
-    if kind in ("MmBackward", "AddmmBackward"):
+        compares = _reduces_batch(node, samples) or (
+            kind in _ADDS and _reduces_chosen(node, samples)
+        )
+        return compares and not all(map(of_parameters, inputs_of(node)))
+    if kind in ("MmBackward", "AddmmBackward", "BmmBackward"):
         return _multiplies_samples(node, samples)
+    if kind in _PAIRS:
+        return _pairs_samples(node, samples)
+    if kind in _COLLECTS:
+        return _collects_rows(node, samples)
+    if kind in _RUNS_ON or kind in _MOVES or kind == "GatherBackward":
+        return _moves_rows(node, kind, samples)
     if kind in _DISTANCES:
         shape = _shape(node, "result")
         rows = shape is not None and len(shape) == 2 and shape[0] == shape[1] == samples
@@ -90,7 +188,11 @@ def _is_of_columns(node, samples):
 
 
 def _numbers_of_columns(node, kind, samples):
-    """What is no part of the graph and multiplies such means; None: nothing does."""
+    """What is no part of the graph and multiplies such means, or weighs classes of a cross entropy;
+    None: nothing does."""
+    weighs = "_saved_weight" if kind.startswith("NllLoss") else "_saved_pos_weight"
+    if hasattr(node, weighs):
+        return getattr(node, weighs)
     inputs = inputs_of(node) if kind == "MulBackward" else ()
     by = constant_of(node) if len(inputs) == 1 else None
     several = isinstance(by, torch.Tensor) and 1 < by.numel() <= _COLUMNS_MOST
@@ -119,6 +221,8 @@ def compares(end, samples, numbers):
             numbers.append(by)
         is_linear = kind in _AT_END or _scales(kind, inputs)
         if not (at_end and (is_linear or kind in _ADDS)) and _compares(node, kind, samples):
+            return True
+        if _has_centered(node, kind, samples):
             return True
         if kind in _ADDS and at_end:
             at_end = not _reduces_batch(node, samples)

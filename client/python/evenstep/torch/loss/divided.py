@@ -135,6 +135,16 @@ def _is_sum_over_samples(node, samples):
     )
 
 
+def _means_behind(node, samples):
+    """Those that a mean of means is over, if some are over rows that were chosen, as of a class."""
+    stack = inputs_of(node)[:1]
+    if not stack or kind_of(stack[0]) != "StackBackward" or loop_over_samples(stack[0], samples):
+        return ()
+    means = inputs_of(stack[0])[:_NODES_MOST]
+    some = any(_chosen(m) is not None for m in means)
+    return means if some and all(_role(m) is _MEANS for m in means) else ()
+
+
 def _is_one_number(value):
     return not isinstance(value, torch.Tensor) or value.numel() == 1
 
@@ -195,6 +205,8 @@ class _Found:
         products: nodes that multiply them by one; curved: a function that is not linear stands
         before it."""
         role = _role(node)
+        if role is _MEANS and (means := _means_behind(node, self.samples)):
+            return [(n, divisor, products, curved) for n in means]
         if role is _THROUGH:
             return self._behind(node, kind_of(node), divisor, products, curved)
         if role == ():
@@ -344,6 +356,15 @@ def _number(total, samples):
     return float(total._saved_total_weight)
 
 
+def _apart(totals):
+    """Those of them that differ by more than rounding does, as sums in another order do."""
+    kept = []
+    for total in sorted(totals):
+        if not kept or total - kept[-1] > ROUNDING * total:
+            kept.append(total)
+    return set(kept)
+
+
 def counted_by(end, samples, whole):
     """(what the loss is a mean over, or None: the samples; what the program is told, or None;
     numbers of values that means are over, which are not as many of each sample). end: the node
@@ -352,7 +373,7 @@ def counted_by(end, samples, whole):
     if end is None or not samples:
         return None, None, ()
     found = _Found(end, samples)
-    totals = {_number(total, samples) for total in found.totals}
+    totals = _apart({_number(total, samples) for total in found.totals})
     if found.normalized:
         raise Error(NORMALIZED)
     if found.sums and not totals:

@@ -18,13 +18,14 @@ CURVED = (
 )
 COMPARED = (
     "the loss compares the samples of a batch with each other (a contrastive loss, a mean or "
-    "deviation over the batch within the network, the hardest samples): each node compares those "
-    "of its own share, so it depends on how the batch is shared out"
+    "deviation over the batch within the network, the hardest samples, advantages less their "
+    "mean): each node compares those of its own share, so it depends on how the batch is shared out"
 )
 BALANCED = (
     "the loss multiplies means over the batch by numbers that change with the batch, such as how "
-    "many tokens each expert of a mixture has: if they come from the samples, each node has those "
-    "of its own share, so the loss depends on how the batch is shared out"
+    "many tokens each expert of a mixture has, or weighs classes by such: if they come from the "
+    "samples, each node has those of its own share, so the loss depends on how the batch is shared "
+    "out"
 )
 SCALED = (
     "the loss has a sum over the samples of the batch in it, times or divided by a number that is "
