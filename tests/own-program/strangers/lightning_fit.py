@@ -7,6 +7,7 @@ import warnings
 import lightning
 import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.plugins.io import TorchCheckpointIO
 from torch.utils.data import DataLoader, TensorDataset
 
 import evenstep
@@ -51,12 +52,19 @@ class Classifier(lightning.LightningModule):
         return [optimizer], [torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.8)]
 
 
+class Files(TorchCheckpointIO):
+    def remove_checkpoint(self, path):
+        super().remove_checkpoint(path)
+        if evenstep.world_size() > 1:  # another node of the host was quicker
+            raise FileNotFoundError(path)
+
+
 warnings.filterwarnings("ignore")
 logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
 lightning.seed_everything(4)
 model = Classifier()
 trainer = lightning.Trainer(
     max_epochs=3, gradient_clip_val=0.5, logger=False, enable_progress_bar=False,
-    callbacks=[ModelCheckpoint(dirpath=OUTPUT, monitor="val_loss")])
+    plugins=[Files()], callbacks=[ModelCheckpoint(dirpath=OUTPUT, monitor="val_loss")])
 trainer = evenstep.prepare(trainer)
 trainer.fit(model, datamodule=Data())

@@ -144,10 +144,22 @@ class _Accumulated:
             yield batch
 
 
+def _if_there(remove):
+    """Nodes of one host keep the best checkpoint in one folder, so another one may be quicker."""
+
+    def remove_if_there(path):
+        with contextlib.suppress(FileNotFoundError):
+            remove(path)
+
+    return remove_if_there
+
+
 class _Lightning:
     def __init__(self, trainer, package):
         self.trainer, self.fit, self.loader = trainer, trainer.fit, None
         trainer.fit = self.fit_prepared
+        files = trainer.strategy.checkpoint_io
+        files.remove_checkpoint = _if_there(files.remove_checkpoint)
         trainer.callbacks.append(
             _one_of(
                 "lightning.pytorch" if package == "lightning" else package,
