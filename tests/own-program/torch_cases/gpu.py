@@ -82,9 +82,9 @@ def pretend(part_bytes):
     torch.Tensor.record_stream = lambda tensor, stream: None
     streams.on_gpu = lambda tensor: tensor.dtype == torch.float64
     streams._copy = copy
-    from evenstep.torch.step import passes
+    from evenstep.torch.step import gradients
 
-    passes.on_gpu = streams.on_gpu
+    gradients.on_gpu = streams.on_gpu
     streams.PART_BYTES = part_bytes
 
 

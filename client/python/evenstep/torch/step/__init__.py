@@ -1,7 +1,8 @@
 """The step of a slice: parameters and gradients in the shared block, the pass, the optimizer.
 
 backward.py   where a backward begins, and the loss for display
-passes.py     a backward pass: gradients go out as they are ready, and come back summed
+passes.py     a backward pass: when it counts, what it weighs, what the rank answers
+gradients.py  gradients go out as they are ready, and come back summed
 weight.py     what the samples of a slice weigh
 blocks.py     parameters and running statistics stand in the shared block
 buffers.py    other buffers that training moves, which are each node's own

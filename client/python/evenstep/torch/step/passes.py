@@ -2,9 +2,9 @@
 
     loss.backward()
       begin()                first, by backward.py: autograd's outermost call
-      ready(param)           post-accumulate hook: copies param.grad into the block, tells
-                             libevenstep, which tells the rank when a bucket is complete; the
-                             exchange overlaps
+      gradients.py           hooks: each gradient is copied into the block, libevenstep is
+                             told, and tells the rank when a bucket is complete; the exchange
+                             overlaps
       end()                  last: waits until the rank has answered
     clipping, scaler, optimizer.step() see gradients that are summed over all ranks
 
@@ -38,9 +38,9 @@ from ..loss.batch import tell_hooks
 from ..randomness import Draws
 from .blocks import has_batch_norm
 from .buffers import Buffers
+from .gradients import Gradients
 from .idle import Idle
 from .optimizer import Served, describe
-from .streams import on_gpu, streams_of
 from .weight import Weight
 
 SPARE_MOST = 100  # backward passes in a row of batches that no step is made of
@@ -68,22 +68,13 @@ class Passes:
         self.stepped = False  # an optimizer may step: gradients of this slice were summed
         self.spare = False  # the loop has a batch of no slice: no step is made of it
         self.spared = 0  # passes over such batches in a row
-        self.open = False
         self.loss = self.scaler = None
-        self._stash = None
-        self._before = None  # gradients of former passes over this slice
-        self._former = None  # the same of another rank, until a pass follows that counts
-        self._at = [view.data_ptr() for view in blocks.gradients]
-        self._quiet = False  # gradients of this pass are not copied out
-        self._own = False  # nor in: the rank takes none
-        self._gpu = None  # streams.py, if the parameters are there
+        self._own = False  # gradients of this pass stay where they are: the rank takes none
         self._local = False  # a further pass of which the rank does not hear
-        self._fired = [False] * len(blocks.slots)
-        self._unhooked = list(range(len(blocks.slots)))
         self.place = None  # place.py, once there is one
         self.made = lambda: None  # an optimizer that the program has made, and not stepped yet
         self.on_adopted = lambda optimizers: None
-        self.hook()
+        self.gradients = Gradients(run, blocks, self._opens)
 
     def take_optimizers(self, optimizers):
         """Those of a second phase. A server that makes the steps knows the first one's rule; of
@@ -100,30 +91,19 @@ class Passes:
                 "strategy sync" % self.server.rule["name"]
             )
         self.optimizers = optimizers
-        self.hook()
-
-    def hook(self):
-        """A parameter that was frozen may train now."""
-        slots, frozen = self.blocks.slots, []
-        for i in self._unhooked:
-            if slots[i].tensor.requires_grad:
-                slots[i].tensor.register_post_accumulate_grad_hook(self._ready(i))
-            else:
-                frozen.append(i)
-        self._unhooked = frozen
+        self.gradients.hook()
 
     # ---- between slices
 
     def finish_step(self):
         """Whatever belongs to the slice before is done: its step, and what it still has to send."""
-        if self.open:
+        if self.gradients.open:
             self.abandon()
         if self.slice is None:
             return
         if not self.touched and not self.run.over:
             self._idle.count(self.slice)
-        if self._gpu is not None:
-            self._gpu.claim()
+        self.gradients.claim()
         if self.answer == DIFFERENCE:
             self.blocks.difference()
             self.run.difference()
@@ -191,7 +171,7 @@ class Passes:
     def weigh(self, weight):
         if self.spare:
             return
-        if self.slice is None or self.open or self.settled:
+        if self.slice is None or self.gradients.open or self.settled:
             raise Error("weight() belongs between a batch and its backward pass")
         self.weight.say(weight)
 
@@ -211,25 +191,33 @@ class Passes:
 
     def former_gradients(self):
         """Those of the passes that were made over this slice, in the middle of a further one."""
-        return self._before
+        return self.gradients.before
 
     def follow_former(self, gradients):
         """Another rank's: this process goes through the passes that were made, which are left out
         (VOID), and its first pass that counts follows these."""
-        self._former = gradients
+        self.gradients.follow(gradients)
 
     def kept_gradients(self):
-        return self.kept, [slot.tensor.grad for slot in self.blocks.slots]
+        return self.kept, self.gradients.of_all()
 
     def keep_gradients(self, kept, are_mine):
         """Those of another rank stand for this one's, and weigh what this one's samples do."""
         self.kept, gradients = kept
         if self.kept and not are_mine and self.weight.mine:
             self.kept = self.weight.share()
-        for slot, gradient in zip(self.blocks.slots, gradients):
-            slot.tensor.grad = gradient
+        self.gradients.become(gradients)
 
     # ---- the pass
+
+    def _opens(self):
+        """A pass begins at a hook, since autograd was entered by a way that backward.py does not
+        see."""
+        if self.spare or self.slice is None:
+            return False
+        self.begin()
+        torch.autograd.Variable._execution_engine.queue_callback(self.end)
+        return True
 
     def begin(self, loss=None):
         if self.spare:  # also with a slice that was looked at before, whose pass comes later
@@ -242,109 +230,51 @@ class Passes:
         self.draws.pass_begins(self.slice)
         self.touched = True
         self._idle.trains()
-        if self._unhooked:
-            self.hook()
+        self.gradients.hook()
         further = self.settled and not self.keeping
         self.weight.take(loss, self.scaler is not None, not self.settled)
         self.place.pass_begins()
         self._local = further and self.answer == DIFFERENCE and not self.weight.sums
         if further and not self._local:
             self._begin_further()
-        self.open = True
-        if self.blocks.outside:
-            self._claim()
         if loss is not None:  # a GPU's is read when its backward pass is under way
             self.loss = loss.item() if loss.is_cpu else loss.detach()
         else:
             self.loss = None
-        self._fired = [False] * len(self._fired)
         mine = self.weight.mine
         self._own = mine != 0 and not self.run.takes_gradients
-        self._quiet = self.keeping or mine == 0 or self._own or self._local
+        self.gradients.begin(quiet=self.keeping or mine == 0 or self._own or self._local)
         if mine == 0:
-            self._stash = [slot.tensor.grad for slot in self.blocks.slots]
-            for slot in self.blocks.slots:
-                slot.tensor.grad = None
+            self.gradients.stash()
         elif self.kept:
-            self._rescale(self.kept / self.weight.share())
-
-    def _claim(self):
-        if self._gpu is None:
-            self._gpu = streams_of(self.run, self.blocks.outside)
-        else:
-            self._gpu.claim()
-
-    def _ready(self, i):
-        """The hook of a parameter."""
-        view, tell = self.blocks.gradients[i], self.run.ready
-        at, strided = self._at[i], torch.strided
-
-        def ready(param):
-            grad = param.grad
-            if grad.layout is not strided:
-                self._refuse_sparse(i)
-            if not self.open:
-                if self.spare or self.slice is None:
-                    return
-                self.begin()
-                torch.autograd.Variable._execution_engine.queue_callback(self.end)
-            if self._fired[i]:  # two nodes of one pass accumulated into it, one after the other
-                return
-            self._fired[i] = True
-            if self._quiet:
-                return
-            values = grad.detach() if grad.requires_grad else grad
-            if self._gpu is not None and on_gpu(grad):
-                self._gpu.take(i, values, view)
-                return
-            if grad.data_ptr() != at:
-                view.copy_(values)
-            tell(i)
-
-        return ready
-
-    def _refuse_sparse(self, i):
-        raise Error(
-            "parameter '%s' has sparse gradients (an Embedding with sparse=True?): only dense "
-            "ones are summed" % self.blocks.slots[i].name
-        )
+            self.gradients.rescale(self.kept / self.weight.share())
 
     def end(self):
-        if not self.open:
+        if not self.gradients.open:
             return
-        self.open = False
-        if self._gpu is not None:
-            self._gpu.finish()
-        if self._stash is not None:
-            self._put_back()
+        self.gradients.end()
+        if self.gradients.unstash() and self.kept and not self.keeping:
+            self._carry()
         if self._local:
             return
         if self.keeping:
             self.kept = self.weight.share() if self.weight.mine else self.kept
             return
         if not self._own:
-            self._zero_unused()
+            self.gradients.complete(self.weight.mine != 0, self.kept)
         self.answer = self.run.gradients(self.samples, self._loss(), self._rate())
         self.served |= self.answer == SKIP and self.samples > 0
         self.settled = self.stepped = True
         self.kept = 0.0
         self._follow()
-        if self._before is not None:
-            self._add_before()
-
-    @torch.no_grad()
-    def _put_back(self):
-        self._unstash()
-        if not self.keeping and self.kept:
-            self._carry()
+        self.gradients.add_before()
 
     def _follow(self):
         """What the rank's answer means for gradients and parameters."""
         if self.answer == STEP:
             if not self._own:
-                self._give_back()
-            if self._former is not None:
-                self._before, self._former = self._former, None
+                self.gradients.give_back()
+            self.gradients.counted()
         elif self.answer == VOID:
             return  # the optimizer's step is left out, and nothing has changed
         elif self.scaler is not None:
@@ -356,17 +286,14 @@ class Passes:
             self.blocks.refresh()
             self.server.made_step(self.optimizers, self.blocks.slots, self.slice)
         else:
-            if self.weight.sums:
-                self._give_back()  # a sum over this rank's samples, made that of a whole step
+            if self.weight.sums:  # over this rank's samples, made that of a whole step
+                self.gradients.give_back()
             self.blocks.remember()
 
     def abandon(self):
         """An exception ended the pass: no rank makes the step of this slice, unless the rank knows
         nothing of the pass."""
-        self._unstash()
-        if self._gpu is not None:
-            self._gpu.drop()
-        self.open, self._before = False, None
+        self.gradients.drop()
         if not self._local:
             self.settled, self.kept = False, 0.0
 
@@ -376,72 +303,15 @@ class Passes:
         self.run.again()
         if self.slice.count:
             self.run.weight(self.weight.mine)
-        self._before = [slot.tensor.grad for slot in self.blocks.slots]
-        for i, slot in enumerate(self.blocks.slots):
-            grad, in_block = slot.tensor.grad, self.blocks.gradients[i]
-            if grad is not None and grad.data_ptr() == in_block.data_ptr():
-                self._before[i] = grad.clone()  # the block takes the next sum
-            slot.tensor.grad = None
+        self.gradients.set_aside()
 
     @torch.no_grad()
-    def _add_before(self):
-        before, self._before = self._before, None
-        for slot, grad in zip(self.blocks.slots, before or ()):
-            if grad is not None:
-                sum_ = slot.tensor.grad
-                slot.tensor.grad = grad if sum_ is None else grad.add_(sum_)
-
-    def _rescale(self, ratio):
-        if ratio != 1.0:
-            for slot in self.blocks.slots:
-                if slot.tensor.grad is not None:
-                    slot.tensor.grad.mul_(ratio)
-
-    def _unstash(self):
-        """The batch that weighs nothing leaves no gradients, but its parameters count as used."""
-        if self._stash is not None:
-            for slot, grad in zip(self.blocks.slots, self._stash):
-                slot.tensor.grad = grad
-            self._stash = None
-
     def _carry(self):
         """Gradients kept before go out with a slice that has no samples."""
         total = float(self.slice.step_count or 1)
         self.run.weight(TINY * (1.0 if self.weight.sums else total))
-        self._rescale(self.kept / TINY)
-        for slot, to in zip(self.blocks.slots, self.blocks.gradients):
-            if slot.tensor.grad is not None:
-                to.copy_(slot.tensor.grad)
-
-    @torch.no_grad()
-    def _zero_unused(self):
-        """What no pass has reached, neither this one nor one before it within no_sync."""
-        mine = self.weight.mine
-        if mine != 0 and all(self._fired):
-            return
-        for i, (slot, to) in enumerate(zip(self.blocks.slots, self.blocks.gradients)):
-            grad = slot.tensor.grad
-            if self.kept and grad is not None:
-                if not self._fired[i]:
-                    to.copy_(grad)
-                    self._fired[i] = True
-            elif mine == 0 or not self._fired[i]:
-                to.zero_()
-
-    def _give_back(self):
-        """param.grad becomes the sum. One that nobody's pass reached stays as it is."""
-        for i, slot in enumerate(self.blocks.slots):
-            param, sum_ = slot.tensor, self.blocks.gradients[i]
-            if not self._fired[i] and not (param.requires_grad and sum_.any()):
-                continue
-            if self._gpu is not None and on_gpu(param):
-                self._gpu.give(param, sum_)
-            elif not slot.inside:
-                param.grad = sum_.to(param.device, param.dtype)
-            elif (grad := param.grad) is None or grad.data_ptr() != self._at[i]:
-                param.grad = sum_.detach()
-        if self._gpu is not None:
-            self._gpu.given()
+        self.gradients.rescale(self.kept / TINY)
+        self.gradients.send()
 
     def _loss(self):
         if self.loss is None:

@@ -1,0 +1,198 @@
+"""param.grad of each parameter, and its place in the shared block: what leaves as it is ready, what
+comes back summed, and what stands aside meanwhile.
+
+    param.grad ─ hook: copied, the rank is told ─► block ─ summed over all ranks ─► param.grad
+
+Three kinds stand aside:
+    stashed   from before a batch that weighs nothing, which is to leave none of its own
+    before    of former passes over the slice, summed already, while a further pass sends its own
+    former    the same of another rank, until a pass follows that counts
+"""
+
+import torch
+
+from ...run import Error
+from .streams import on_gpu, streams_of
+
+
+class Gradients:
+    def __init__(self, run, blocks, opens):
+        """opens(): at a hook outside of any pass that was seen to begin; False: it counts not."""
+        self.run, self.blocks, self.opens = run, blocks, opens
+        self.open = False  # a pass is under way
+        self.quiet = False  # what it computes is not copied out
+        self.before = None
+        self._stashed = self._former = None
+        self._fired = [False] * len(blocks.slots)
+        self._at = [view.data_ptr() for view in blocks.gradients]
+        self._gpu = None  # streams.py, if the parameters are there
+        self._unhooked = list(range(len(blocks.slots)))
+        self.hook()
+
+    def hook(self):
+        """A parameter that was frozen may train now."""
+        if not self._unhooked:
+            return
+        slots, frozen = self.blocks.slots, []
+        for i in self._unhooked:
+            if slots[i].tensor.requires_grad:
+                slots[i].tensor.register_post_accumulate_grad_hook(self._ready(i))
+            else:
+                frozen.append(i)
+        self._unhooked = frozen
+
+    def _ready(self, i):
+        """The hook of a parameter."""
+        view, tell = self.blocks.gradients[i], self.run.ready
+        at, strided = self._at[i], torch.strided
+
+        def ready(param):
+            grad = param.grad
+            if grad.layout is not strided:
+                self._refuse_sparse(i)
+            if not self.open and not self.opens():
+                return
+            if self._fired[i]:  # two nodes of one pass accumulated into it, one after the other
+                return
+            self._fired[i] = True
+            if self.quiet:
+                return
+            values = grad.detach() if grad.requires_grad else grad
+            if self._gpu is not None and on_gpu(grad):
+                self._gpu.take(i, values, view)
+                return
+            if grad.data_ptr() != at:
+                view.copy_(values)
+            tell(i)
+
+        return ready
+
+    def _refuse_sparse(self, i):
+        raise Error(
+            "parameter '%s' has sparse gradients (an Embedding with sparse=True?): only dense "
+            "ones are summed" % self.blocks.slots[i].name
+        )
+
+    # ---- a pass
+
+    def begin(self, quiet):
+        self.open, self.quiet = True, quiet
+        self._fired = [False] * len(self._fired)
+        if self._gpu is not None:
+            self._gpu.claim()
+        elif self.blocks.outside:
+            self._gpu = streams_of(self.run, self.blocks.outside)
+
+    def end(self):
+        """Whatever is copied out has arrived."""
+        self.open = False
+        if self._gpu is not None:
+            self._gpu.finish()
+
+    def drop(self):
+        """The pass failed."""
+        self.open, self.before = False, None
+        self.unstash()
+        if self._gpu is not None:
+            self._gpu.drop()
+
+    def claim(self):
+        """The block's gradients are to be written."""
+        if self._gpu is not None:
+            self._gpu.claim()
+
+    @torch.no_grad()
+    def complete(self, counts, kept):
+        """The block has what no pass has reached, neither this one nor one before it whose
+        gradients are kept. counts: the slice of this one has samples."""
+        if counts and all(self._fired):
+            return
+        for i, (slot, to) in enumerate(zip(self.blocks.slots, self.blocks.gradients)):
+            grad = slot.tensor.grad
+            if kept and grad is not None:
+                if not self._fired[i]:
+                    to.copy_(grad)
+                    self._fired[i] = True
+            elif not counts or not self._fired[i]:
+                to.zero_()
+
+    def give_back(self):
+        """param.grad becomes the sum. One that nobody's pass reached stays as it is."""
+        for i, slot in enumerate(self.blocks.slots):
+            param, sum_ = slot.tensor, self.blocks.gradients[i]
+            if not self._fired[i] and not (param.requires_grad and sum_.any()):
+                continue
+            if self._gpu is not None and on_gpu(param):
+                self._gpu.give(param, sum_)
+            elif not slot.inside:
+                param.grad = sum_.to(param.device, param.dtype)
+            elif (grad := param.grad) is None or grad.data_ptr() != self._at[i]:
+                param.grad = sum_.detach()
+        if self._gpu is not None:
+            self._gpu.given()
+
+    # ---- those of passes before
+
+    def of_all(self):
+        return [slot.tensor.grad for slot in self.blocks.slots]
+
+    def become(self, gradients):
+        for slot, gradient in zip(self.blocks.slots, gradients):
+            slot.tensor.grad = gradient
+
+    def _clear(self):
+        for slot in self.blocks.slots:
+            slot.tensor.grad = None
+
+    def rescale(self, ratio):
+        if ratio != 1.0:
+            for slot in self.blocks.slots:
+                if slot.tensor.grad is not None:
+                    slot.tensor.grad.mul_(ratio)
+
+    def send(self):
+        """They go out as they stand."""
+        for slot, to in zip(self.blocks.slots, self.blocks.gradients):
+            if slot.tensor.grad is not None:
+                to.copy_(slot.tensor.grad)
+
+    def stash(self):
+        """A batch that weighs nothing follows."""
+        self._stashed = self.of_all()
+        self._clear()
+
+    def unstash(self):
+        """That batch leaves no gradients, but its parameters count as used. False: there was
+        none."""
+        if self._stashed is None:
+            return False
+        self.become(self._stashed)
+        self._stashed = None
+        return True
+
+    def set_aside(self):
+        """A further pass over the slice follows."""
+        self.before = self.of_all()
+        for i, (grad, in_block) in enumerate(zip(self.before, self.blocks.gradients)):
+            if grad is not None and grad.data_ptr() == in_block.data_ptr():
+                self.before[i] = grad.clone()  # the block takes the next sum
+        self._clear()
+
+    def follow(self, gradients):
+        """Another rank's were set aside: the next pass that counts is a further one to them."""
+        self._former = gradients
+
+    def counted(self):
+        """The pass was one that counts."""
+        if self._former is not None:
+            self.before, self._former = self._former, None
+
+    @torch.no_grad()
+    def add_before(self):
+        if self.before is None:
+            return
+        before, self.before = self.before, None
+        for slot, grad in zip(self.blocks.slots, before):
+            if grad is not None:
+                sum_ = slot.tensor.grad
+                slot.tensor.grad = grad if sum_ is None else grad.add_(sum_)
