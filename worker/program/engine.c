@@ -69,7 +69,7 @@ static int settle(void *ctx, struct err *e)
 {
     struct program_engine *g = ctx;
     int rc = talk_settle(g, e);
-    return rc < 0 || again_is_known(g)
+    return rc < 0 || ended_is_known(g)
                ? rc
                : err_set(e, ERR_PEER, "%s ended in step %lld, and its parameters with it",
                          g->p->link.who, (long long)g->number);
@@ -172,7 +172,7 @@ static int end(struct engine *base, enum action why, struct err *e)
         if ((rc = again_end(g, e)) >= 0 && (rc = end_run(g, why, e)) >= 0) {
             return rc;
         }
-    } while ((rc = again_survive(g, rc, e)) >= 0);
+    } while ((rc = ended_survive(g, rc, e)) >= 0);
     return rc;
 }
 

@@ -6,7 +6,8 @@
  *     step/ahead.c    slices that are sent before their step
  *     step/pass.c     one step: the program's backward pass, from BEGIN to GRADIENTS
  *     step/further.c  one more pass over the step before
- *     start/again.c   a program that ended is started again
+ *     start/ended.c   a program ended: whether the rank goes on
+ *     start/again.c   the next process, and the step that it comes back in
  *     start/kept.c    what its next process starts from
  *     start/return.c  the program of a worker that has come back
  *     step/state.c    the program's own state
@@ -125,6 +126,8 @@ int talk_ended_early(const struct program_engine *g, struct err *e);
 
 /* What a slice's message said (EPOCH_LAST, RUN_LAST), by its number. */
 uint32_t *ahead_told(struct program_engine *g, int64_t number);
+/* A slice that was sent, as the program has it: one of the last `slots`. */
+struct wire_message *ahead_slice(struct program_engine *g, int64_t number);
 /* Sends the parts [n] of the steps behind those that were sent. */
 int ahead_send(struct program_engine *g, const struct part *parts, int n, struct err *e);
 /* Sends what the strategy has fixed and the program does not have yet. */
@@ -152,6 +155,20 @@ int further_sum(struct program_engine *g, uint32_t flags, struct err *e);
  * were summed, which its optimizer leaves out, and makes the next one: as engine_ops.resume. */
 int further_rejoin(struct program_engine *g, struct work *w, struct err *e);
 
+/* ---- ended.c --------------------------------------------------------------------------------- */
+
+/* A call has failed with rc and *e. If the program has ended and may be started again: 0, and it is
+ * `lost`; else rc. */
+int ended_survive(struct program_engine *g, int rc, struct err *e);
+/* Are the parameters in the block those after the last step? */
+bool ended_is_known(const struct program_engine *g);
+/* *e becomes how the program that ended last did, as a sentence and as data. */
+void ended_give_why(const struct program_engine *g, struct err *e);
+/* ERR_PROGRAM: those of all ranks ended in one step, so there is nothing to go on from. */
+int ended_all(struct program_engine *g, struct err *e);
+/* The error of a program that would have to go on from a state that no other one gives. */
+int ended_no_state(const struct program_engine *g, struct err *e);
+
 /* ---- again.c --------------------------------------------------------------------------------- */
 
 /* Who has the parameters of a job's programs, besides themselves. */
@@ -160,9 +177,6 @@ int again_init(struct program_engine *g, struct err *e);
 /* As engine_ops.compute, of a program that may end meanwhile. */
 int again_compute(struct program_engine *g, struct work *w, struct dev_result *out,
                   dev_mark_fn *mark, void *ctx, struct err *e);
-/* A call has failed with rc and *e. If the program has ended and may be started again: 0, and it is
- * `lost`; else rc. */
-int again_survive(struct program_engine *g, int rc, struct err *e);
 /* The same in talk_settle; the program that stands still may be another one by then. */
 int again_settle(struct program_engine *g, int rc, struct err *e);
 /* talk_settle on all ranks before an evaluation: one whose program ends goes along with the passes
@@ -177,13 +191,9 @@ int again_resume(struct program_engine *g, struct work *w, const struct own_stat
 /* FROM_OTHERS, as rank_env.take: the process that again_compute() or again_end() starts goes on
  * from what another rank gave. */
 int again_take(struct program_engine *g, const struct own_state *state, struct err *e);
-/* Are the parameters in the block those after the last step? */
-bool again_is_known(const struct program_engine *g);
 /* Before slices are sent, and before the run's end: a process that waits goes on. */
 int again_load(struct program_engine *g, struct err *e);
 int again_end(struct program_engine *g, struct err *e);
-/* The error of a program that would have to go on from a state that no other one gives. */
-int again_no_state(const struct program_engine *g, struct err *e);
 
 /* ---- kept.c ---------------------------------------------------------------------------------- */
 

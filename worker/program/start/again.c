@@ -14,19 +14,14 @@
  *         slice, and its gradients join before anybody makes the step (survival/absence.c). Where
  *         it ended between two passes over a step (a GAN's), that step is the one before.
  *
- * In each case a slice counts once. A program that ends three times without ten good steps in
- * between ends the job, as does one that ends before its first step, or that says that it would
- * fail again (es_refused).
+ * In each case a slice counts once. Which ends are survived: ended.c.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "common/clock.h"
 #include "common/log.h"
 #include "worker/program/engine_parts.h"
 #include "worker/program/start/enter.h"
-
-enum { CRASHES_MOST = 3, GOOD_STEPS = 10 };
 
 /* Others wait for at most 120 s in an exchange (comm.h), and what the rank then says is worth more
  * than what they would. */
@@ -44,75 +39,6 @@ int again_init(struct program_engine *g, struct err *e)
     g->source = again_source(g->base.env->spec);
     g->answered = g->begun_last = g->kept_before = -1;
     return g->source == FROM_KEPT ? kept_make_room(g, e) : 0; /* else made when it is needed */
-}
-
-/* ---- what ended ------------------------------------------------------------------------------ */
-
-bool again_is_known(const struct program_engine *g)
-{
-    return !g->lost || g->source != FROM_OTHERS || g->own_step == NO_STEP;
-}
-
-static void count_end(struct program_engine *g, const struct err *e)
-{
-    if (g->good >= GOOD_STEPS) {
-        g->crashes = g->own_ends = 0;
-    }
-    g->crashes++;
-    g->own_ends += program_ended_itself(g->p, e);
-    g->good = 0;
-}
-
-/* What the program did three times it would do in another attempt; what was done to it, it might
- * not meet there. */
-static int end_for_good(const struct program_engine *g, struct err *e)
-{
-    if (g->own_ends >= CRASHES_MOST && e->code == ERR_PEER) {
-        e->code = ERR_INVALID;
-    }
-    return err_prefix(e, "three times in a row, without %d good steps in between", (int)GOOD_STEPS);
-}
-
-/* What ends the job is told with the end of its own program, not with one that was survived. */
-static void take_why(struct program_engine *g, struct err *e)
-{
-    g->why = *e;
-    g->why_end = g->p->child.end;
-    g->p->child.end.there = false;
-    err_clear(e);
-}
-
-static void give_why(const struct program_engine *g, struct err *e)
-{
-    *e = g->why;
-    g->p->child.end = g->why_end;
-}
-
-int again_survive(struct program_engine *g, int rc, struct err *e)
-{
-    char why[600], text[400], said[500];
-    const struct telemetry *t = g->base.env->telemetry;
-    talk_judge(g, e);
-    if (!g->p->link.gone || g->answered < 0 || g->doing == GONE || g->p->refused) {
-        return rc;
-    }
-    count_end(g, e);
-    if (g->crashes >= CRASHES_MOST) {
-        return end_for_good(g, e);
-    }
-    program_end_said(&g->p->child.end, text, sizeof(text));
-    log_warn("program", "is started again", "crash=%d of=%d why=%s said=%s", g->crashes,
-             CRASHES_MOST, log_quote(why, sizeof(why), e->message),
-             log_quote(said, sizeof(said), text));
-    if (t->crashed) {
-        t->crashed(t->ctx, e->message);
-    }
-    take_why(g, e);
-    rc = g->lost ? 0 : kept_save(g, e);
-    g->lost = true;
-    g->returned = g->holding = g->gave = false;
-    g->doing = WORKS;
-    return rc;
 }
 
 /* ---- the next process ------------------------------------------------------------------------ */
@@ -134,11 +60,6 @@ static int check_same(struct program_engine *g, struct description *mine, struct
     return rc;
 }
 
-static const struct wire_message *sent(const struct program_engine *g, int64_t number)
-{
-    return &g->slices[number % g->p->slots];
-}
-
 /* The step before `first` is made, but the epoch that it ended is not: its evaluation is due. Not
  * where the others have made it, since the state that they give is one from behind it. */
 static bool ends_epoch(struct program_engine *g, int64_t first)
@@ -155,8 +76,9 @@ static int enter(struct program_engine *g, int64_t first, struct err *e)
     struct program *p = g->p;
     struct description about;
     bool end = ends_epoch(g, first) || first >= g->sent;
-    const struct entry at = {
-        .resumed = true, .epoch = sent(g, end ? first - 1 : first)->slice.epoch, .step = first};
+    const struct entry at = {.resumed = true,
+                             .epoch = ahead_slice(g, end ? first - 1 : first)->slice.epoch,
+                             .step = first};
     int rc;
     program_phase(p, PHASE_LOAD);
     enter_undo(p, 0);
@@ -199,11 +121,11 @@ static int begin(struct program_engine *g, int64_t first, struct err *e)
     g->own_step = first == g->answered ? OWN_STEP : NO_STEP;
     if ((rc = talk_say(g, WIRE_START, WIRE_RESUMED, e)) >= 0 && ends_epoch(g, first)) {
         end.flags |= *ahead_told(g, first - 1);
-        end.slice.epoch = sent(g, first - 1)->slice.epoch;
+        end.slice.epoch = ahead_slice(g, first - 1)->slice.epoch;
         rc = link_send(&g->p->link, &end, NULL, e);
     }
     for (int64_t i = first; i < g->sent && rc >= 0; i++) {
-        struct wire_message m = *sent(g, i);
+        struct wire_message m = *ahead_slice(g, i);
         m.flags = *ahead_told(g, i);
         rc = link_send(&g->p->link, &m, NULL, e);
     }
@@ -266,7 +188,7 @@ static bool is_between(const struct program_engine *g)
 int again_settle(struct program_engine *g, int rc, struct err *e)
 {
     bool stops = g->own_step == OWN_STEP || ends_epoch(g, g->number + 1);
-    if ((rc = again_survive(g, rc, e)) < 0) {
+    if ((rc = ended_survive(g, rc, e)) < 0) {
         return rc;
     }
     if (g->asks) {
@@ -370,7 +292,7 @@ int again_compute(struct program_engine *g, struct work *w, struct dev_result *o
             rc = pass_compute(g, w, out, mark, ctx, e);
             g->base.idle += away;
         }
-        if (rc >= 0 || (rc = again_survive(g, rc, e)) < 0) {
+        if (rc >= 0 || (rc = ended_survive(g, rc, e)) < 0) {
             return rc;
         }
     }
@@ -404,46 +326,15 @@ static int resume(struct program_engine *g, struct work *w, struct dev_result *o
     return rc;
 }
 
-/* The coordinator compares this end with that of the next attempt (failure_repeats). */
-static int all_ended(const struct program_engine *g, struct err *e)
-{
-    const struct wire_message *at = sent(g, g->number);
-    int64_t batch = g->base.env->spec->batching.global_batch;
-    struct program_end *end = &g->p->child.end;
-    give_why(g, e);
-    e->code = ERR_PROGRAM;
-    end->step = at->slice.start / (batch > 0 ? batch : 1) + 1;
-    end->epoch = at->slice.epoch + 1;
-    return err_prefix(e, "the programs of all ranks ended in step %lld of epoch %lld; here",
-                      (long long)end->step, (long long)end->epoch);
-}
-
-int again_no_state(const struct program_engine *g, struct err *e)
-{
-    char named[80] = "", why[200];
-    if (g->p->about.optimizer_name[0]) {
-        snprintf(named, sizeof(named), " '%s'", g->p->about.optimizer_name);
-    }
-    snprintf(why, sizeof(why),
-             "its optimizer%s keeps a state from step to step, which the programs do not give",
-             named);
-    child_gave_up(&g->p->child, why);
-    err_set(e, ERR_UNSUPPORTED, "%s cannot go on: %s", g->p->link.who, why);
-    err_hint(e,
-             "a program in C gives its state where it says has_state (es_join), one with arrays "
-             "where it says join(save=function)");
-    return -ERR_UNSUPPORTED;
-}
-
 int again_resume(struct program_engine *g, struct work *w, const struct own_state *state,
                  struct dev_result *out, double *compute_s, struct err *e)
 {
     int rc;
     if (!state) {
-        return all_ended(g, e);
+        return ended_all(g, e);
     }
     if (!g->p->about.stateless && state->n == 0) {
-        return again_no_state(g, e);
+        return ended_no_state(g, e);
     }
     own_state_release(&g->p->state);
     if ((rc = state_copy(&g->p->state, state, e)) < 0 || (rc = kept_take(g, e)) < 0) {
@@ -453,7 +344,7 @@ int again_resume(struct program_engine *g, struct work *w, const struct own_stat
         if ((rc = resume(g, w, out, compute_s, e)) >= 0) {
             return rc;
         }
-    } while ((rc = again_survive(g, rc, e)) >= 0);
+    } while ((rc = ended_survive(g, rc, e)) >= 0);
     return rc;
 }
 
@@ -461,7 +352,7 @@ int again_take(struct program_engine *g, const struct own_state *state, struct e
 {
     int rc;
     if (!state) {
-        return all_ended(g, e);
+        return ended_all(g, e);
     }
     own_state_release(&g->p->state);
     if ((rc = state_copy(&g->p->state, state, e)) < 0 || (rc = kept_take(g, e)) < 0) {
@@ -480,8 +371,8 @@ int again_end(struct program_engine *g, struct err *e)
 {
     int64_t next = g->returned ? g->number : g->number + 1;
     int rc = 0;
-    if (!again_is_known(g)) {
-        give_why(g, e);
+    if (!ended_is_known(g)) {
+        ended_give_why(g, e);
         e->code = program_ended_itself(g->p, e) ? ERR_PROGRAM : ERR_PEER;
         return err_prefix(e, "it ended in its last step, and its parameters with it");
     }

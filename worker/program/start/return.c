@@ -83,7 +83,7 @@ int program_await(struct program *p, double epochs, bool open, struct err *e)
  * as they do, after the same average. It ends where its next slice begins. */
 static int end_epoch(struct program_engine *g, const struct entrance *at, struct err *e)
 {
-    struct wire_message *last = &g->slices[g->number % g->p->slots];
+    struct wire_message *last = ahead_slice(g, g->number);
     *last = program_message(WIRE_SLICE, WIRE_NO_STEP | WIRE_EPOCH_LAST);
     last->slice.epoch = at->at.epoch - 1;
     g->answered = g->number;
@@ -100,7 +100,7 @@ int return_enter(struct program_engine *g, const struct entrance *at, const stru
         .resumed = true, .epoch = at->at.epoch - at->ends_epoch, .step = at->made};
     int rc;
     if (!p->about.stateless && state->n == 0) {
-        return again_no_state(g, e);
+        return ended_no_state(g, e);
     }
     program_phase(p, PHASE_LOAD);
     p->link.until = clock_now() + enter_seconds;

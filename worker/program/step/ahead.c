@@ -9,22 +9,25 @@ uint32_t *ahead_told(struct program_engine *g, int64_t number)
     return &g->told[number < 0 ? 0 : number % g->p->slots];
 }
 
+struct wire_message *ahead_slice(struct program_engine *g, int64_t number)
+{
+    return &g->slices[number % g->p->slots];
+}
+
 /* A program that has ended gets it when it is started again. */
 static int send(struct program_engine *g, const struct wire_message *m, struct err *e)
 {
     int rc = g->lost ? 0 : link_later(&g->p->link, m, e);
-    return rc < 0 ? again_survive(g, rc, e) : rc;
+    return rc < 0 ? ended_survive(g, rc, e) : rc;
 }
 
 /* The epoch that slice `number` belongs to in the program's loops, which go on only: one that a
  * lost worker had may be of an epoch that this program has ended (struct slice has that one). */
 static int64_t epoch_shown(struct program_engine *g, int64_t number, const struct part *part)
 {
-    int64_t before = number > 0 ? g->slices[(number - 1) % g->p->slots].slice.epoch : 0,
+    int64_t before = number > 0 ? ahead_slice(g, number - 1)->slice.epoch : 0,
             own = part->slice.epoch;
-    return number < g->sent ? g->slices[number % g->p->slots].slice.epoch
-           : own > before   ? own
-                            : before;
+    return number < g->sent ? ahead_slice(g, number)->slice.epoch : own > before ? own : before;
 }
 
 static int send_slice(struct program_engine *g, const struct part *part, uint32_t flags,
@@ -83,7 +86,7 @@ int ahead_load(struct program_engine *g, const struct work *w, struct err *e)
     bool same = g->returned; /* the slice that went back to the server is due once more */
     int rc;
     BUG_ON(w->n_parts < 1);
-    if ((rc = again_load(g, e)) < 0 && (rc = again_survive(g, rc, e)) < 0) {
+    if ((rc = again_load(g, e)) < 0 && (rc = ended_survive(g, rc, e)) < 0) {
         return rc;
     }
     g->number += !same;
