@@ -70,6 +70,21 @@ def test_a_loop_that_is_left_early_loses_no_sample(torch_programs, run_programs)
     assert seen == {float(i): 1 for i in range(200)}
 
 
+def test_a_loader_of_a_class_that_does_more_with_batches(torch_programs, run_programs):
+    """Moved to a device, normalized: such a class was refused."""
+    job = run_programs(torch_programs, "torch_cases", "own_iteration", SHARES, epochs=3)
+    seen = Counter(np.concatenate([r["seen"] for r in job.results]).round(4).tolist())
+    assert len(seen) == 200 and set(seen.values()) == {3} and max(seen) < 1
+    assert [set(r["sizes"].tolist()[:6]) for r in job.results] == [{20}, {12}]
+
+
+def test_a_loader_of_a_class_that_never_asks_for_batches_is_refused(torch_programs, run_programs):
+    """None of what it gives would be part of the run."""
+    job = run_programs(torch_programs, "torch_cases", "iteration_of_others", [1], fails=True)
+    assert job.codes == [1]
+    assert "the loader's class Alone loads batches in a way of its own" in job.logs[0]
+
+
 def test_a_sampler_that_takes_a_part_draws_from_the_whole_set(torch_programs, run_programs):
     job = run_programs(torch_programs, "torch_cases", "part_of_the_set", SHARES, epochs=3)
     seen = np.concatenate([r["seen"] for r in job.results])
@@ -106,7 +121,7 @@ def test_a_batch_norm_bears_a_slice_of_one_sample(torch_programs, run_programs):
 def test_a_loader_that_cannot_be_shared_out_is_refused(torch_programs, run_programs):
     said = run_programs(torch_programs, "torch_cases", "refused_loaders").logs[0].splitlines()
     sentences = [
-        "the loader's class Iterates iterates in a way of its own",
+        "the loader's class Gathers loads batches in a way of its own",
         "the loader makes no batches (batch_size=None)",
         "the loader has a batch sampler of its own (Buckets), which knows no global batch",
         "the data set is iterable: prepare(…, shard=function) says",

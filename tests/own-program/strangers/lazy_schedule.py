@@ -1,5 +1,6 @@
-"""A schedule of warm-up and decay whose function asks the loader for its length in each step, and a
-sampler that sorts by length and turns the order with each epoch."""
+"""A schedule of warm-up and decay whose function asks the loader for its length in each step, a
+sampler that sorts by length and turns the order with each epoch, and a loader's class that scales
+batches."""
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -30,6 +31,12 @@ class ByLength(Sampler):
         return iter(order[first:] + order[:first])
 
 
+class Scaled(DataLoader):
+    def __iter__(self):
+        for x, y in super().__iter__():
+            yield x / 2, y
+
+
 def collate(batch):
     most = max(len(text) for text, _ in batch)
     padded = torch.stack([F.pad(text, (0, most - len(text))) for text, _ in batch])
@@ -44,7 +51,7 @@ def rate(step):
 model = nn.Sequential(nn.Linear(12, 20), nn.ReLU(), nn.Linear(20, 2))
 optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
 sampler = ByLength()
-loader = DataLoader(texts, BATCH, sampler=sampler, collate_fn=collate)
+loader = Scaled(texts, BATCH, sampler=sampler, collate_fn=collate)
 schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
 model, optimizer, loader, schedule = evenstep.prepare(model, optimizer, loader, schedule)
 for epoch in evenstep.epochs(EPOCHS):

@@ -37,6 +37,31 @@ def shuffled_with_workers(output):
     _tell_batches(output, loader)
 
 
+class Scales(DataLoader):
+    """What many programs do in a class of their own: move batches, normalize them."""
+
+    def __iter__(self):
+        for (x,) in super().__iter__():
+            yield (x / 200,)
+
+
+def own_iteration(output):
+    _tell_batches(output, Scales(numbers(), batch_size=32, shuffle=True, num_workers=2,
+                                 persistent_workers=True))
+
+
+class Alone(DataLoader):
+    """It never asks for a DataLoader's batches."""
+
+    def __iter__(self):
+        for i in range(len(self)):
+            yield self.collate_fn([self.dataset[i]])
+
+
+def iteration_of_others(output):
+    _tell_batches(output, Alone(numbers(), batch_size=32))
+
+
 def drop_last(output):
     _tell_batches(output, DataLoader(numbers(), batch_size=32, shuffle=True, drop_last=True))
 
@@ -127,10 +152,9 @@ def batch_norm_of_one(output):
     leave(output, model, sizes=sizes)
 
 
-class Iterates(DataLoader):
-    def __iter__(self):
-        for (x,) in super().__iter__():
-            yield (x / 200,)
+class Gathers(DataLoader):
+    def _get_iterator(self):
+        return ((x / 200,) for (x,) in super()._get_iterator())
 
 
 class ShortSampler(torch.utils.data.Sampler):
@@ -184,7 +208,7 @@ def refused_loaders(output):
     from evenstep.torch.samples.loader import about_loader
 
     own = [
-        Iterates(numbers(), batch_size=32),
+        Gathers(numbers(), batch_size=32),
         DataLoader(numbers(), batch_size=None),
         DataLoader(numbers(), batch_sampler=Buckets()),
         DataLoader(Lines(), batch_size=32),

@@ -7,6 +7,7 @@ before it loads the batch, so that loading counts as part of the step where noth
     rank ─► Stream ─► SliceSampler ─► DataLoader (workers × prefetch_factor ahead) ─► the loop
 """
 
+import copy
 import sys
 from time import perf_counter
 
@@ -60,15 +61,19 @@ def _drops_last(loader):
     return bool(getattr(loader.batch_sampler, "drop_last", loader.drop_last))
 
 
+def _refuse_class(loader):
+    raise Error(
+        "the loader's class %s loads batches in a way of its own, which the loader that takes its "
+        "place would not: give a plain DataLoader, and do the rest in the loop or in collate_fn"
+        % type(loader).__name__
+    )
+
+
 def about_loader(loader, shard, samples):
     """What the rank is told of the data; see evenstep.h's struct es_about."""
     about = {"ahead": _prefetches(loader) + 1}
-    if type(loader).__iter__ is not DataLoader.__iter__:
-        raise Error(
-            "the loader's class %s iterates in a way of its own, which the loader that takes its "
-            "place would not: give a plain DataLoader, and do the rest in the loop or in "
-            "collate_fn" % type(loader).__name__
-        )
+    if type(loader)._get_iterator is not DataLoader._get_iterator:
+        _refuse_class(loader)
     if isinstance(loader.dataset, IterableDataset):
         if shard is None:
             raise Error(
@@ -221,7 +226,19 @@ class Loader:
         behind = self.run.passing or self.stream.steps.place.again.may
         batches = self._going_on() if behind else self._batches()
         self.stream.steps.place.beside.opens(sys._getframe(1), self.stream.epoch)
-        return batches
+        plain = type(self.given).__iter__ is DataLoader.__iter__
+        return batches if plain else self._as_given(batches)
+
+    def _as_given(self, batches):
+        """A class of the program's own may do more with batches: it gets these ones where it asks
+        DataLoader.__iter__."""
+        loader, asked = copy.copy(self.given), []
+        loader.num_workers = 0
+        loader._get_iterator = lambda: asked.append(True) or batches
+        for batch in type(loader).__iter__(loader):
+            if not asked:
+                _refuse_class(loader)
+            yield batch
 
     def _going_on(self):
         """After a restart. A loop goes through what was made before once more (again.py), or passes
