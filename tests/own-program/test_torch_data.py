@@ -109,6 +109,19 @@ def test_a_batch_sampler_of_pytorchs_says_whether_the_last_batch_is_dropped(torc
     assert job.results[0]["length"] == 6
 
 
+def test_batches_of_a_sampler_of_the_programs_own_are_shared_out(torch_programs, run_programs):
+    """By length, or of each class so many: they were refused."""
+    job = run_programs(torch_programs, "torch_cases", "own_batches", SHARES, epochs=3)
+    ours, theirs = (r["seen"].astype(int).tolist() for r in job.results)
+    assert all(n == 3 for n in Counter(ours + theirs).values()) and len(set(ours + theirs)) == 200
+    assert [r["sizes"].tolist()[:7] for r in job.results] == [[20] * 6 + [5], [12] * 6 + [3]]
+    firsts = [n // 32 for n in ours[::20]][:6]
+    assert sorted(firsts) == list(range(6)) and job.results[0]["length"] == 7
+    for batch in range(6):  # both have parts of the same one
+        mine, others = ours[20 * batch:20 * batch + 20], theirs[12 * batch:12 * batch + 12]
+        assert {n // 32 for n in mine + others} == {firsts[batch]}
+
+
 def test_a_batch_norm_bears_a_slice_of_one_sample(torch_programs, run_programs):
     """It comes twice, and counts once."""
     case = "batch_norm_of_one"
@@ -123,7 +136,8 @@ def test_a_loader_that_cannot_be_shared_out_is_refused(torch_programs, run_progr
     sentences = [
         "the loader's class Gathers loads batches in a way of its own",
         "the loader makes no batches (batch_size=None)",
-        "the loader has a batch sampler of its own (Buckets), which knows no global batch",
+        "the loader has a batch sampler of its own (Buckets), of which batch 1 has 32 samples and "
+        "the first 4: nodes share batches of one size out",
         "the data set is iterable: prepare(…, shard=function) says",
         "the data set is iterable and has no length: prepare(…, samples=n) says",
     ]

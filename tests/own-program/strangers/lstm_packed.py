@@ -1,5 +1,5 @@
 """Text classification: an Embedding and an LSTM over packed sequences, a collate_fn that pads, a
-bucketing sampler, loader workers."""
+batch sampler of its own that makes buckets, loader workers."""
 import random
 
 import torch
@@ -29,18 +29,20 @@ class Sentences(Dataset):
         return torch.tensor(tokens), label
 
 
-class ByLength(Sampler):
-    """Longest first, so that a batch has sentences of about one length."""
+class Buckets(Sampler):
+    """Batches of sentences of about one length."""
 
-    def __init__(self, data_source):
-        self.data_source = data_source
+    def __init__(self, data_source, batch_size):
+        self.data_source, self.batch_size = data_source, batch_size
 
     def __iter__(self):
-        return iter(sorted(range(len(self.data_source)),
-                           key=lambda i: -len(self.data_source.items[i][0])))
+        order = sorted(range(len(self.data_source)),
+                       key=lambda i: -len(self.data_source.items[i][0]))
+        for first in range(0, len(order), self.batch_size):
+            yield order[first:first + self.batch_size]
 
     def __len__(self):
-        return len(self.data_source)
+        return -(-len(self.data_source) // self.batch_size)
 
 
 def collate(batch):
@@ -68,7 +70,7 @@ class Classifier(nn.Module):
 def main():
     torch.manual_seed(3)
     dataset = Sentences()
-    loader = DataLoader(dataset, batch_size=32, sampler=ByLength(dataset), collate_fn=collate,
+    loader = DataLoader(dataset, batch_sampler=Buckets(dataset, 32), collate_fn=collate,
                         num_workers=2)
     model = Classifier()
     optimizer = torch.optim.RMSprop(model.parameters(), lr=1e-3, eps=1e-3)

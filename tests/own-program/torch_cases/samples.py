@@ -166,11 +166,25 @@ class ShortSampler(torch.utils.data.Sampler):
 
 
 class Buckets(torch.utils.data.Sampler):
+    """Shuffled batches of neighbours; `size` of each, and fewer in one that comes last."""
+
+    def __init__(self, samples, size, uneven=False):
+        numbers, self.uneven = list(range(samples)), uneven
+        self.all = [numbers[at:at + size] for at in range(0, samples, size)]
+
     def __len__(self):
-        return 2
+        return len(self.all)
 
     def __iter__(self):
-        return iter([[0, 1], [2, 3]])
+        whole = self.all[:-1]
+        order = torch.randperm(len(whole)).tolist()
+        yield from [self.all[-1]] * self.uneven
+        yield from (whole[i] for i in order)
+        yield from [self.all[-1]] * (not self.uneven)
+
+
+def own_batches(output):
+    _tell_batches(output, DataLoader(numbers(), batch_sampler=Buckets(200, 32), num_workers=2))
 
 
 def short_sampler(output):
@@ -210,7 +224,7 @@ def refused_loaders(output):
     own = [
         Gathers(numbers(), batch_size=32),
         DataLoader(numbers(), batch_size=None),
-        DataLoader(numbers(), batch_sampler=Buckets()),
+        DataLoader(numbers(), batch_sampler=Buckets(100, 32, uneven=True)),
         DataLoader(Lines(), batch_size=32),
         DataLoader(Lines(), batch_size=32),
     ]

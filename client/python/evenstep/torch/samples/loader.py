@@ -18,6 +18,7 @@ from torch.utils.data.distributed import DistributedSampler
 
 from ...run import Error, asked_by_call
 from ...stream import GHOST
+from .batches import row_of
 from .order import order_of
 
 # what a DataLoader is made of, beside its sampler
@@ -38,10 +39,8 @@ def _sampler(loader):
             "global batch"
         )
     if type(batches) is not BatchSampler:
-        raise Error(
-            "the loader has a batch sampler of its own (%s), which knows no global batch: give "
-            "batch_size, and a sampler if the order matters" % type(batches).__name__
-        )
+        row = row_of(loader)
+        return row.size, row
     if isinstance(batches.sampler, DistributedSampler):
         raise Error(
             "the loader has a DistributedSampler, which shares the samples out among ranks: the "
@@ -58,7 +57,11 @@ def _is_permutation(sampler):
 
 
 def _drops_last(loader):
-    return bool(getattr(loader.batch_sampler, "drop_last", loader.drop_last))
+    """Another batch sampler has dropped what it drops."""
+    batches = loader.batch_sampler
+    if batches is None or type(batches) is BatchSampler:
+        return bool(getattr(batches, "drop_last", loader.drop_last))
+    return False
 
 
 def _refuse_class(loader):

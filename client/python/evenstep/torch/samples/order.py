@@ -21,7 +21,7 @@ WINDOW = 1 << 18  # positions that stay, for slices that are given again
 PIECE = 1 << 12  # that is drawn at once
 
 
-class _Seeded:
+class Seeded:
     """Random numbers from this seed within, those of before after; a generator of the sampler's
     own goes on."""
 
@@ -69,7 +69,7 @@ class _Drawn:
             del self.window[:WINDOW]
             self.first += WINDOW
         before = self.first + len(self.window)
-        with _Seeded(self.sampler, self.seed + before):
+        with Seeded(self.sampler, self.seed + before):
             self.drawn = self.drawn or iter(self.sampler)
             self.window += islice(self.drawn, PIECE)
         if self.first + len(self.window) == before:
@@ -90,7 +90,7 @@ def order_of(sampler, run_seed, epoch):
         sampler.set_epoch(epoch)
     if len(sampler) > LISTED_MOST:
         return _Drawn(sampler, seed)
-    with _Seeded(sampler, seed):
+    with Seeded(sampler, seed):
         order = list(sampler)
     if len(order) < len(sampler):
         raise _gives_fewer(sampler, len(order))
