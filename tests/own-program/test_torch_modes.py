@@ -114,7 +114,6 @@ FAULTS = {
     "second_phase_with_less": "prepare() was called once more with a loader of 600 samples",
     "keeps_batches": "itertools.cycle(loader) keeps old batches and asks for no new ones",
     "growing": "the loader had 64 samples at prepare() and has 96 now",
-    "sparse": "parameter '0.weight' has sparse gradients",
     "unprepared_loader": "batches come from the loader that prepare() returned",
     "gives_gradients": "is summed by torch.autograd.backward(params, grads)",
     "reads_ahead": "2 batches were taken from the loader before the backward pass of the first one",

@@ -67,9 +67,12 @@ def replaced(output):
 
 
 def sparse(output):
-    model = nn.Sequential(nn.EmbeddingBag(10, 5, sparse=True))
-    set_ = TensorDataset(torch.zeros(FULL, 2, dtype=torch.long), torch.arange(FULL) % 5)
-    loop(output, model, torch.optim.SGD(model.parameters(), 0.05), full(set_), plain_step)
+    """Bags of words; each node's batch has rows of its own of the embedding."""
+    torch.manual_seed(1)
+    bags = nn.EmbeddingBag(400, 16, sparse=True)
+    words = nn.Sequential(bags, nn.Linear(16, 5))
+    set_ = TensorDataset(torch.randint(0, 400, (FULL, 4)), torch.arange(FULL) % 5)
+    loop(output, words, torch.optim.SGD(words.parameters(), 0.1), full(set_), plain_step)
 
 
 def unprepared_loader(output):

@@ -11,7 +11,6 @@ Three kinds stand aside:
 
 import torch
 
-from ...run import Error
 from .streams import on_gpu, streams_of
 
 
@@ -48,8 +47,8 @@ class Gradients:
 
         def ready(param):
             grad = param.grad
-            if grad.layout is not strided:
-                self._refuse_sparse(i)
+            if grad.layout is not strided and self.run.takes_gradients:
+                grad = param.grad = grad.to_dense()  # an embedding's: other nodes have other rows
             if not self.open and not self.opens():
                 return
             if self._fired[i]:  # two nodes of one pass accumulated into it, one after the other
@@ -66,12 +65,6 @@ class Gradients:
             tell(i)
 
         return ready
-
-    def _refuse_sparse(self, i):
-        raise Error(
-            "parameter '%s' has sparse gradients (an Embedding with sparse=True?): only dense "
-            "ones are summed" % self.blocks.slots[i].name
-        )
 
     # ---- a pass
 
