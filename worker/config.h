@@ -5,11 +5,19 @@
 #define WORKER_CONFIG_H
 
 #include "common/opt.h"
+#include "common/sign.h"
 #include "job/documents/coordinator/plan.h"
 #include "worker/data/files/received.h"
 
 /* At most so much stays unpacked on the coordinator's host. */
 #define WORKER_UNPACKED_BYTES INT64_C(20000000000)
+
+/* What the processes of one rank have in common: the first one's is for those that are started
+ * again (worker/process/guard.h). */
+struct worker_kept {
+    struct sign_key among; /* seat_far.among of an attempt on several hosts */
+    char data_key[68];     /* received_find() of its data set; empty: it is the host's own */
+};
 
 enum worker_mode {
     WORKER_JOB,
@@ -28,6 +36,7 @@ struct worker_config {
     int attempt;
     int seat;    /* how often this rank's worker was started again, this time included; mostly 0 */
     int joining; /* where seat > 0: a descriptor to be closed once this worker has joined */
+    struct worker_kept *kept; /* shared memory; NULL: nobody is started again */
     /* the plan, as it was read or made */
     struct plan plan;         /* owned */
     struct jobspec *spec;     /* of its spec, for as many workers as it has; owned */

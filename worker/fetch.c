@@ -83,6 +83,15 @@ static bool needs(const struct trip *t)
 
 enum reopened { REOPENED_NONE, REOPENED };
 
+/* What this host received with that key, at `root`. */
+static int open_at(const struct fetch *f, bool trains, const char *root, struct dataset *d,
+                   struct err *e)
+{
+    struct data_spec spec = *f->spec;
+    snprintf(spec.path, sizeof(spec.path), RECEIVED_PATH);
+    return trains ? dataset_open(d, &spec, f->seed, root, e) : dataset_peek(d, &spec, root, e);
+}
+
 /* Opens the one that this host received earlier; REOPENED_NONE: none has the key. */
 static int open_received(struct trip *t, struct err *e)
 {
@@ -95,12 +104,12 @@ static int open_received(struct trip *t, struct err *e)
     if (t->opened) {
         dataset_release(t->d);
     }
-    struct data_spec spec = *f->spec;
-    snprintf(spec.path, sizeof(spec.path), RECEIVED_PATH);
-    int rc = t->trains ? dataset_open(t->d, &spec, f->seed, root, e)
-                       : dataset_peek(t->d, &spec, root, e);
+    int rc = open_at(f, t->trains, root, t->d, e);
     t->opened = rc == 0;
     if (rc == 0 && !needs(t)) {
+        if (f->kept) {
+            snprintf(f->kept->data_key, sizeof(f->kept->data_key), "%s", key);
+        }
         return REOPENED;
     }
     if (rc == 0) {
@@ -345,6 +354,17 @@ static int share(struct trip *t, const struct err *own, struct err *e)
     free(t->piece);
     offer_release(&t->offer);
     return rc;
+}
+
+int fetch_again(const struct fetch *f, struct dataset *d, struct err *e)
+{
+    char root[ROOT_BYTES];
+    if (!f->kept || !f->kept->data_key[0]) {
+        return dataset_open(d, f->spec, f->seed, f->roots, e);
+    }
+    return received_find(&f->received, f->kept->data_key, root)
+               ? open_at(f, true, root, d, e)
+               : err_set(e, ERR_DATA, "the received data set '%.100s' is gone", f->spec->path);
 }
 
 int fetch_dataset(const struct fetch *f, bool trains, struct dataset *d, struct err *e)

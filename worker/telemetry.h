@@ -42,6 +42,10 @@ struct telemetry {
     /* of the keeper: rank_env.seats and rank_env.returned; may be NULL, together */
     int (*seats)(void *ctx, int *out);
     void (*returned)(void *ctx, const struct departure *back);
+    /* where this rank is reached by workers that are started again; where such a worker reaches
+     * another rank, into out[DOCUMENT_DOOR], false: nobody has told yet. May be NULL, together */
+    void (*door)(void *ctx, const char *where);
+    bool (*find_door)(void *ctx, int rank, char *out);
     /* rank_env.undone; may be NULL where `lost` is */
     void (*undone)(void *ctx, int staleness, int64_t steps, int64_t samples);
     /* a user's program ended, as this sentence says, and is started again; may be NULL */

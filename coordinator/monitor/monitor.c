@@ -83,6 +83,7 @@ static int read_all(struct monitor *m, double now, int fact_reads, struct err *e
                  ? ranks_read_beats(&m->ranks, m->store, e)
                  : 0;
     orders_see_quotas(&m->orders);
+    orders_see_doors(&m->orders);
     if (rc >= 0 && m->gate_open) {
         rc = read_rows(m, &facts, e);
     }

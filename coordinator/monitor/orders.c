@@ -55,6 +55,7 @@ void orders_close(struct orders *o)
     }
     free(o->who);
     free(o->names);
+    json_decref(o->doors);
     memset(o, 0, sizeof *o);
 }
 
@@ -336,13 +337,39 @@ static void share_asked(const struct orders *o, int *sizes)
     }
 }
 
+/* NULL: no rank has one. */
+static json_t *list_doors(const struct ranks *ranks)
+{
+    json_t *doors = NULL;
+    for (int r = 0; r <= ranks->workers && r < ranks_count(ranks); r++) {
+        doors = ranks->all[r].beat.door[0] && !doors ? json_array() : doors;
+    }
+    for (int r = 0; doors && r <= ranks->workers && r < ranks_count(ranks); r++) {
+        json_array_append_new(doors, jsonx_text(ranks->all[r].beat.door));
+    }
+    return doors;
+}
+
+void orders_see_doors(struct orders *o)
+{
+    json_t *doors = list_doors(o->ranks);
+    if (doors && !json_equal(doors, o->doors)) {
+        json_decref(o->doors);
+        o->doors = doors;
+        o->owes_word = true;
+        return;
+    }
+    json_decref(doors);
+}
+
 static int write_control(const struct orders *o, struct err *e)
 {
     struct control c = {.from = o->ranks->ours,
                         .version = o->balancer.current.version,
                         .workers = o->ranks->workers,
                         .stop = o->stop,
-                        .pause = o->pause};
+                        .pause = o->pause,
+                        .doors = o->doors};
     int sizes[SPEC_WORKERS];
     share_asked(o, sizes);
     for (int i = 0; i < o->balancer.workers; i++) {

@@ -26,6 +26,7 @@ struct orders {
     bool amends;      /* it takes the place of the one that was written before */
     bool owes_word;   /* the list of lost workers has changed, and is not yet written down */
     bool stop, pause; /* as last written */
+    json_t *doors;    /* of the control document, or NULL; owned */
     char key[PROFILES_KEY];
     const char *strategy; /* by name */
 };
@@ -50,6 +51,8 @@ int orders_take_batch(struct orders *o, int global_batch, struct err *e);
  * takes of it, and minibatches follow that; the ranks go on sharing out what was asked. `told`: an
  * earlier coordinator has told people so. */
 void orders_take_samples(struct orders *o, int64_t samples, bool told);
+/* Takes where ranks are reached, as heartbeats say; what has changed is owed. */
+void orders_see_doors(struct orders *o);
 /* Decides on minibatches, unless the attempt is about to end, and tells the workers. */
 int orders_balance(struct orders *o, bool ending, struct err *e);
 /* Tells the workers to stop or to pause; nothing is written where that has not changed. */

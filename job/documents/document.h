@@ -25,6 +25,7 @@ enum {
     DOCUMENT_JOB = 17,      /* bytes of a job's id */
     DOCUMENT_NODE = 64,     /* of a node's name, or of a device's */
     DOCUMENT_MESSAGE = 480, /* of a sentence */
+    DOCUMENT_DOOR = 64,     /* of an address with its port */
     COORDINATOR = -1        /* in place of a rank */
 };
 

@@ -129,7 +129,8 @@ static int prepare(struct err *e)
     memcpy(env->first_sizes, c->plan.first_sizes, sizeof env->first_sizes);
     memcpy(env->speeds, c->plan.speeds, sizeof env->speeds);
     struct fetch f = {&bench.comm,   &bench.telemetry, &c->spec->data,
-                      c->spec->seed, c->plan.roots,    {NULL, 0}};
+                      c->spec->seed, c->plan.roots,    {NULL, 0},
+                      NULL};
     if ((rc = fetch_dataset(&f, rank < workers, &bench.data, e)) < 0 || rank >= workers) {
         return rc;
     }

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import redis
 
+from agents import Agent, ready
 from service import DEADLINE, PATIENCE, Service, proc_file, ranks_of, until
 from test_lost_worker import (AVERAGING, MOMENTUM, SAMPLES, STRATEGIES, TWO_EPOCHS, assert_whole,
                               guard_of_rank, interval, job_spec, kill, longest_pause, open_gate,
@@ -119,6 +120,24 @@ def hangs(service, id):
         if not has_joined(service, id):
             return pid, rank, events
         os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("strategy", ["sync", "asgd"])
+def test_workers_of_this_host_and_of_an_agents_reach_each_other(strategy):
+    """By ports: the coordinator's host has the attempt's key, the other one its own. Both workers
+    die, the second while it talks to the first by the new way."""
+    with Service(nodes=NODES[:1] + NODES[2:]) as s, Agent(s, "far", "far=cpu:1,slowdown=320"):
+        ready(s, "far")
+        id = submit(s, strategy, epochs=2 * LOCKSTEP_EPOCHS)
+        for node in ("far", "fast-1"):
+            events, before = Events(s, id), worker(s, id, node)["updates"]
+            kill(id, rank_on(s, id, node))
+            assert events.next("left")["node"] == node
+            assert events.next("returned")["node"] == node
+            until("it makes steps", lambda: worker(s, id, node)["updates"] > before + 10)
+        job = s.wait(id, "succeeded")
+        assert job["attempt"] == 1 and job["restarts"] == 0
+        assert_whole(s, id, job)
 
 
 @pytest.mark.parametrize("name", RETURNING)

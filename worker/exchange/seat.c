@@ -28,7 +28,7 @@ int seat_give(const struct rank_env *env, const struct departure *back, int64_t 
     json_t *j = staleness_dump(&back->staleness);
     size_t n = 0;
     char *text = jsonx_dump(j, false, &n);
-    struct seat_head head = {{.job_start = env->job_start,
+    struct seat_head head = {{.elapsed = comm_now(env->comm) - env->job_start,
                               .version = version,
                               .epoch = epoch,
                               .pushes = back->pushes,

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -30,10 +31,11 @@ static volatile sig_atomic_t worker, told_to_end; /* the signal, if one has aske
 struct guard {
     char *url, *password; /* of the store; password may be NULL; owned */
     struct sign_key seal;
-    bool takes_back;  /* its worker may be started again */
-    int seat;         /* how often it was */
-    int joining;      /* a pipe's end: its other one is closed once that worker has joined, or died;
+    bool takes_back; /* its worker may be started again */
+    int seat;        /* how often it was */
+    int joining;     /* a pipe's end: its other one is closed once that worker has joined, or died;
                          -1: none is to join */
+    struct worker_kept *kept;
     struct fact lost; /* but for its message */
 };
 
@@ -57,6 +59,11 @@ static bool prepare(struct guard *g, const struct worker_config *c, int rank)
     g->joining = -1;
     snprintf(g->lost.from.job, sizeof g->lost.from.job, "%s", c->job);
     snprintf(g->lost.node, sizeof g->lost.node, "%s", c->plan.workers[rank].node);
+    g->kept =
+        mmap(NULL, sizeof *g->kept, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (g->kept == MAP_FAILED) {
+        return false;
+    }
     return g->url && seal && sign_unhex(seal, &g->seal, NULL) == 0;
 }
 
@@ -302,6 +309,7 @@ int guard_begin(struct worker_config *c, char **argv, struct err *e)
     }
     c->seat = g.seat;
     c->joining = g.joining;
+    c->kept = g.kept;
     free(g.url);
     free(g.password);
     return 0;

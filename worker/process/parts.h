@@ -1,6 +1,6 @@
 /* One rank's process, which the files of this folder share:
  *
- *     process.c ─► user.c            MPI's start, the user, the transport; the outcome, MPI's end
+ *     process.c ─► user.c, doors.c   MPI's start, the user, the transport; the outcome, MPI's end
  *        └─► rank.c                  telemetry; samples and device; then trainer or keeper
  *              └─► own_program.c     in their place a user's own program
  */
@@ -31,6 +31,7 @@ struct process {
     struct transport *transport;
     struct comm comm;
     int rank;
+    struct sign_key seal; /* this rank's, of a job's attempt */
     struct telemetry telemetry;
     struct pulse *pulse; /* NULL with --local */
     struct local local;  /* in its place */
@@ -45,6 +46,13 @@ struct process {
  * compares users, has connected the ranks. From here on it is as on another host: what it keeps is
  * in a folder of its user, and the keeper gets what it leaves. The keeper stays who it is. */
 int user_become(struct worker_config *c, struct err *e);
+
+/* Of a rank of an attempt whose workers may be started again: where these reach it, or it the
+ * others. */
+int doors_prepare(struct process *w, struct err *e);
+/* In such an attempt on several hosts all ranks get a key from the keeper; one that was started
+ * again has that of the process before. Every rank calls it. */
+int doors_share_key(struct process *w, struct err *e);
 
 /* From an open transport to the run's end: enum run_outcome, or negative. */
 int rank_run(struct process *w, struct err *e);

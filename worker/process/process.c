@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "common/process/run_as.h"
 #include "worker/exchange/transport/comm_mpi.h"
 #include "worker/process/parts.h"
 
@@ -65,19 +64,9 @@ static bool has_lost(const struct process *w)
 static struct transport *open_transport(struct worker_config *c, struct err *e)
 {
     const char *rank = getenv("OMPI_COMM_WORLD_RANK");
-    struct transport *t =
-        c->seat > 0 ? comm_mpi_open_seat(rank ? (int)strtol(rank, NULL, 10) : 0, c->seat,
-                                         c->spec->workers, c->spec->workers + c->plan.servers, e)
-                    : comm_mpi_open(e);
-    if (t && c->mode == WORKER_JOB && plan_takes_back(&c->plan, c->spec)) {
-        struct run_as as = {0};
-        const char *name = getenv(RUN_AS_VARIABLE);
-        char attempt[64];
-        bool other = name && run_as_find(&as, name, NULL) == 0;
-        snprintf(attempt, sizeof(attempt), "evenstep/%.32s/%d", c->job, c->attempt);
-        comm_mpi_name_doors(t, attempt, other ? as.uid : geteuid());
-    }
-    return t;
+    return c->seat > 0 ? comm_mpi_open_seat(rank ? (int)strtol(rank, NULL, 10) : 0, c->seat,
+                                            c->spec->workers, c->spec->workers + c->plan.servers, e)
+                       : comm_mpi_open(e);
 }
 
 static int begin_mpi(const struct worker_config *c, struct err *e)
@@ -126,7 +115,7 @@ int process_run(struct worker_config *c, struct err *e)
     w->stop = &terminated;
     w->own.copy.lock = -1;
     w->transport = user_become(c, e) == 0 ? open_transport(c, e) : NULL;
-    int rc = w->transport ? rank_run(w, e) : -(int)e->code;
+    int rc = w->transport && doors_prepare(w, e) == 0 ? rank_run(w, e) : -(int)e->code;
     rc = own_program_close(w, rc, e);
     if (has_lost(w)) {
         comm_abandon(&w->comm); /* what goes to a lost worker never ends */

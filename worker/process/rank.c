@@ -99,8 +99,7 @@ static int open_pulse(struct process *w, const char *node, struct err *e)
     int workers = c->spec->workers;
     bool outlives = plan_outlives_worker(&c->plan, c->spec),
          hears = w->rank == workers || (outlives && !jobspec_uses_server(c->spec));
-    struct sign_key seal;
-    int rc = read_seal(&seal, e);
+    int rc = read_seal(&w->seal, e);
     if (rc < 0) {
         return rc;
     }
@@ -109,12 +108,12 @@ static int open_pulse(struct process *w, const char *node, struct err *e)
         .password = getenv("EVENSTEP_STORE_PASSWORD"),
         .job = c->job,
         .node = node,
-        .seal = &seal,
+        .seal = &w->seal,
         .rank = w->rank,
         .first_number = c->seat > 0 ? fact_number_last(c->seat - 1) : 0,
         .attempt = c->attempt,
         .workers = workers,
-        .reads_control = w->rank == 0 || hears,
+        .reads_control = w->rank == 0 || hears || c->seat > 0,
         .reads_each_turn = hears && outlives,
         .first_version = c->plan.first_version,
         .first_sizes = c->plan.first_sizes,
@@ -136,9 +135,10 @@ static int fetch_samples(struct process *w, struct err *e)
 {
     struct worker_config *c = w->c;
     struct fetch f = {&w->comm,      &w->telemetry, &c->spec->data,
-                      c->spec->seed, c->plan.roots, {c->cache, c->cache_bytes}};
+                      c->spec->seed, c->plan.roots, {c->cache, c->cache_bytes},
+                      c->kept};
     unpacked_keep_in(&c->unpacked);
-    int rc = c->seat > 0 ? dataset_open(&w->data, &c->spec->data, c->spec->seed, c->plan.roots, e)
+    int rc = c->seat > 0 ? fetch_again(&f, &w->data, e)
                          : fetch_dataset(&f, w->rank < c->spec->workers, &w->data, e);
     w->data_there = rc == 0;
     return rc;
@@ -180,7 +180,7 @@ static int open_rank(struct process *w, struct err *e)
     snprintf(context, sizeof(context), "job=%.32s rank=%d", c->job ? c->job : "local", w->rank);
     log_set_context(context);
     rc = c->mode == WORKER_LOCAL ? open_local(w, e) : open_pulse(w, node, e);
-    if (rc < 0 || (rc = open_comm(w, e)) < 0) {
+    if (rc < 0 || (rc = open_comm(w, e)) < 0 || (rc = doors_share_key(w, e)) < 0) {
         return rc;
     }
     w->telemetry.phase(w->telemetry.ctx, PHASE_LOAD);

@@ -57,6 +57,8 @@ struct pulse {
     double quota; /* CPUs that this process may use; 0: no limit */
     struct cpu_used cpu;
     struct staleness staleness;
+    char door[DOCUMENT_DOOR]; /* where this rank is reached; empty: nowhere */
+    json_t *doors;            /* control_doors(); owned */
     bool stopping;
     double stop_by;
 };

@@ -88,6 +88,7 @@ static json_t *make_beat(struct pulse *p)
     b.rows_dropped = (int64_t)p->dropped;
     b.busy_fraction = p->busy_fraction;
     add_quota(p, &b, quota);
+    memcpy(b.door, p->door, sizeof(b.door));
     b.received = p->received;
     b.receives = p->receives;
     json_t *j = beat_json(&b);
@@ -130,6 +131,8 @@ static void take_control(struct pulse *p, const json_t *j)
         p->control.seats[i] = c.seats[i];
         p->seats_taken = p->seats_taken || c.seats[i] > 0;
     }
+    json_decref(p->doors);
+    p->doors = control_doors(j);
     p->control.stop = c.stop;
     p->control.pause = c.pause;
     p->control.checkpoint = p->control.checkpoint || (c.checkpoint && !p->checkpoint_asked);
@@ -271,6 +274,7 @@ static void release(struct pulse *p)
     for (int i = 0; i < p->n_facts; i++) {
         json_decref(p->facts[i]);
     }
+    json_decref(p->doors);
     staleness_release(&p->staleness);
     pthread_cond_destroy(&p->wake);
     pthread_mutex_destroy(&p->lock);

@@ -3,6 +3,7 @@
  */
 #include "worker/pulse/parts.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "common/clock.h"
@@ -285,6 +286,23 @@ static int on_seats(void *ctx, int *out)
     return taken;
 }
 
+static void on_door(void *ctx, const char *where)
+{
+    struct pulse *p = ctx;
+    pthread_mutex_lock(&p->lock);
+    snprintf(p->door, sizeof(p->door), "%s", where);
+    pthread_mutex_unlock(&p->lock);
+}
+
+static bool find_door(void *ctx, int rank, char *out)
+{
+    struct pulse *p = ctx;
+    pthread_mutex_lock(&p->lock);
+    bool known = control_door(p->doors, rank, out);
+    pthread_mutex_unlock(&p->lock);
+    return known;
+}
+
 static void on_returned(void *ctx, const struct departure *back)
 {
     struct fact f = fact_of(ctx, FACT_RETURNED);
@@ -323,6 +341,8 @@ void pulse_telemetry(struct pulse *p, struct telemetry *out)
                               .left = on_left,
                               .seats = on_seats,
                               .returned = on_returned,
+                              .door = on_door,
+                              .find_door = find_door,
                               .undone = on_undone,
                               .served = on_served};
 }

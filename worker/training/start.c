@@ -345,7 +345,7 @@ int start_join(struct start *s, struct trainer_env *env, int64_t *local_step, st
                        env->spec->program.given ? "program" : "data set");
     }
     s->restored = true;
-    s->began = seat.job_start;
+    s->began = comm_now(env->comm) - seat.elapsed;
     s->from.state.version = seat.version;
     *local_step = seat.pushes;
     return 0;

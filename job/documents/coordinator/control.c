@@ -1,6 +1,7 @@
 /* See control.h. */
 #include "job/documents/coordinator/control.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Where none was taken again nothing is told of them. */
@@ -34,7 +35,22 @@ json_t *control_json(const struct control *c)
     json_object_set_new(j, "checkpoint", json_boolean(c->checkpoint));
     json_object_set_new(j, "lost", lost);
     write_seats(j, c);
+    if (c->doors) {
+        json_object_set(j, "doors", c->doors);
+    }
     return j;
+}
+
+static void check_doors(const struct document *d)
+{
+    const json_t *doors = document_list(d, "doors", 0, SPEC_WORKERS + 1), *door;
+    size_t i;
+    json_array_foreach(doors, i, door) {
+        if (!json_is_string(door) || json_string_length(door) >= DOCUMENT_DOOR) {
+            document_problem(d, "doors", "must be texts of at most %d bytes", DOCUMENT_DOOR - 1);
+            return;
+        }
+    }
 }
 
 int control_read(struct control *out, const json_t *j, struct err *e)
@@ -53,7 +69,25 @@ int control_read(struct control *out, const json_t *j, struct err *e)
     if (document_has(&d, "seats")) {
         document_integers(&d, "seats", out->seats, 0, SPEC_WORKERS);
     }
+    if (document_has(&d, "doors")) {
+        check_doors(&d);
+    }
     return document_close(&d, "the control document", e);
+}
+
+json_t *control_doors(const json_t *j)
+{
+    return json_incref(json_object_get(j, "doors"));
+}
+
+bool control_door(const json_t *doors, int rank, char *out)
+{
+    const char *door = rank < 0 ? NULL : json_string_value(json_array_get(doors, (size_t)rank));
+    if (!door || !door[0]) {
+        return false;
+    }
+    snprintf(out, DOCUMENT_DOOR, "%s", door);
+    return true;
 }
 
 bool control_has_lost(const struct control *c, int rank)

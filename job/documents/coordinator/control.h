@@ -2,7 +2,8 @@
  * `control`; rank 0 and the keeper read it with every pulse.
  *
  *   {"format": 1, …, "version": 7, "sizes": [48, 16], "stop": false, "pause": false,
- *    "checkpoint": false, "lost": [1], "seats": [0, 0, 1]}
+ *    "checkpoint": false, "lost": [1], "seats": [0, 0, 1],
+ *    "doors": ["10.0.0.3:41234", "", "", "10.0.0.1:40001"]}
  */
 #ifndef JOB_DOCUMENTS_COORDINATOR_CONTROL_H
 #define JOB_DOCUMENTS_COORDINATOR_CONTROL_H
@@ -24,10 +25,18 @@ struct control {
     /* by rank, how often its worker has been started again after a death; mostly 0. A worker that
      * was started again and is not in `lost` takes part, or is about to join */
     int seats[SPEC_WORKERS];
+    /* by rank, the keeper's behind the workers', where those reach it that were started again: an
+     * array of texts, "" where no door is known; NULL: on one host. Only written, borrowed: who
+     * reads takes control_doors() */
+    json_t *doors;
 };
 
 json_t *control_json(const struct control *c); /* new reference */
 int control_read(struct control *out, const json_t *j, struct err *e);
+/* The doors of a document that control_read() takes: a new reference, or NULL. */
+json_t *control_doors(const json_t *j);
+/* One of them into out[DOCUMENT_DOOR]; false: none is known. doors may be NULL. */
+bool control_door(const json_t *doors, int rank, char *out);
 /* Does the attempt go on without this rank's worker? */
 bool control_has_lost(const struct control *c, int rank);
 

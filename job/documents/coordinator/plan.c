@@ -216,5 +216,5 @@ bool plan_takes_back(const struct plan *plan, const struct jobspec *spec)
          alike = strategy_traits(spec->strategy.type)->replicas == REPLICAS_ALIKE,
          joins = jobspec_uses_server(spec) || alike || !spec->program.given ||
                  spec->strategy.type == CAT_STRATEGY_LOCAL_SGD;
-    return plan_outlives_worker(plan, spec) && one_server && !plan_first_remote(plan) && joins;
+    return plan_outlives_worker(plan, spec) && one_server && joins;
 }

@@ -53,8 +53,8 @@ bool plan_uses(const struct plan *plan, const char *node); /* does a worker run 
 /* May this attempt go on when one of its workers dies? In strategies without a server only if all
  * devices compute in host memory, where a step can be undone. `spec` is the plan's. */
 bool plan_outlives_worker(const struct plan *plan, const struct jobspec *spec);
-/* May a dead worker of such an attempt be started again and join? Only if all workers run on the
- * coordinator's host, and there is at most one server. */
+/* May a dead worker of such an attempt be started again and join? Only if there is at most one
+ * server. */
 bool plan_takes_back(const struct plan *plan, const struct jobspec *spec);
 /* The worker on whose node this rank runs: a worker's is its own; further servers run in turn on
  * the nodes (docs/semantics.md#ranks). NULL: the keeper, which runs on the coordinator's host. */

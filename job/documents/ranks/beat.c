@@ -33,6 +33,9 @@ json_t *beat_json(const struct beat *b)
             j, "quota",
             json_pack("{s:i, s:f}", "batch", b->quota_batch, "step_seconds", b->quota_seconds));
     }
+    if (b->door[0]) {
+        json_object_set_new(j, "door", json_string(b->door));
+    }
     return j;
 }
 
@@ -51,6 +54,9 @@ static void read_rest(const struct document *d, struct beat *b)
         struct document q = document_within(d, "quota");
         b->quota_batch = (int)document_integer(&q, "batch", 1, INT32_MAX);
         b->quota_seconds = document_number(&q, "step_seconds", 0, longest);
+    }
+    if (document_has(d, "door")) {
+        document_text(d, "door", b->door, sizeof b->door);
     }
     if (document_has(d, "at")) {
         b->at = document_integer(d, "at", 0, INT64_MAX);

@@ -5,7 +5,8 @@
  *    "work_age": 0.0, "comm_age": 0.0, "step": 20, "epoch": 0.5, "samples": 640, "updates": 20,
  *    "batch": 32, "staleness": {…}, "rows_dropped": 0, "busy_fraction": 0.3,
  *    "receiving": {"bytes": …, "of_bytes": …},
- *    "quota": {"batch": 32, "step_seconds": 0.01}}       the last three where they apply
+ *    "quota": {"batch": 32, "step_seconds": 0.01},
+ *    "door": "10.0.0.3:41234"}                           the last four where they apply
  *
  * It is sealed with its rank's key (job/seal.h). The store adds when it came by its own clock
  * (`at`, ms) and how long ago that is when it is read (`age`, s): the clocks of hosts need not
@@ -41,8 +42,9 @@ struct beat {
      * steps follow one another. 0: it has no quota, or has not made enough steps. */
     int quota_batch;
     double quota_seconds;
-    int64_t at; /* only read: when it came, ms by the clock of the store */
-    double age; /* only read: seconds ago */
+    char door[DOCUMENT_DOOR]; /* where a worker that is started again reaches it; empty: nowhere */
+    int64_t at;               /* only read: when it came, ms by the clock of the store */
+    double age;               /* only read: seconds ago */
 };
 
 json_t *beat_json(const struct beat *b); /* new reference */

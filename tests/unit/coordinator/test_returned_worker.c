@@ -66,6 +66,29 @@ static void it_is_started_again_after_a_second(void **state)
     assert_text_of(w, id, "/workers/1/state", "left"); /* nobody counts on it yet */
 }
 
+/* They wait for it at these. */
+static void it_is_told_where_the_others_are(void **state)
+{
+    char id[STORE_ID], door[DOCUMENT_DOOR];
+    struct world *w = world_of_two(state, three, id);
+    struct beat b = beat_of(w, id, 0, PHASE_EXCHANGE), k = beat_of(w, id, 3, PHASE_SERVE);
+    snprintf(b.door, sizeof b.door, "10.0.0.1:4001");
+    snprintf(k.door, sizeof k.door, "10.0.0.4:4002");
+    say_beat_of(w, id, &b);
+    say_beat_of(w, id, &k);
+    tick(w, 0.5);
+    tick(w, 0.1);
+    json_t *j = store_doc_get(w->store, id, "control", &err_), *doors = control_doors(j);
+    assert_true(control_door(doors, 0, door));
+    assert_string_equal(door, "10.0.0.1:4001");
+    assert_true(control_door(doors, 3, door)); /* the keeper's */
+    assert_string_equal(door, "10.0.0.4:4002");
+    assert_false(control_door(doors, 1, door) || control_door(doors, 2, door));
+    assert_false(control_door(doors, 4, door) || control_door(doors, -1, door));
+    json_decref(doors);
+    json_decref(j);
+}
+
 /* The newest line of the log among the events since then. */
 static void assert_newest_line(struct world *w, char since[STORE_PLACE], const char *message)
 {
@@ -200,6 +223,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_WORLD(it_is_started_again_after_a_second),
+        IN_A_WORLD(it_is_told_where_the_others_are),
         IN_A_WORLD(the_server_lets_it_in_and_it_gets_its_minibatch),
         IN_A_WORLD(each_time_it_waits_for_longer_and_then_it_stays_out),
         IN_A_WORLD(one_that_dies_before_it_is_there_is_lost_again),

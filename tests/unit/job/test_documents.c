@@ -117,7 +117,12 @@ static void control_is_read_as_it_was_written(void **state)
     assert_true(got.pause && !got.stop && !got.checkpoint);
     assert_same(control_json(&got), j);
     c.version = INT32_MAX; /* the most that it may be */
+    c.doors = json_pack("[s, s]", "10.0.0.3:41234", "");
     j = sent(control_json(&c));
+    json_t *doors = control_doors(j);
+    assert_true(json_equal(doors, c.doors));
+    json_decref(doors);
+    json_decref(c.doors);
     assert_read(control_read(&got, j, &e), &e);
     assert_int_equal(got.version, INT32_MAX);
     json_decref(j);
@@ -136,6 +141,10 @@ static void what_is_wrong_with_control_is_said(void **state)
          "the control document is not valid: /sizes: must hold whole numbers of 0 and more"},
         {"pause", "0", "the control document is not valid: /pause: must be true or false"},
         {"checkpoint", NULL, "the control document is not valid: /checkpoint: is missing"},
+        {"doors", "{}",
+         "the control document is not valid: /doors: must be an array of 0 to 1025 elements"},
+        {"doors", "[4]",
+         "the control document is not valid: /doors: must be texts of at most 63 bytes"},
     };
     struct control c = some_control();
     (void)state;

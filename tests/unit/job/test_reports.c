@@ -29,6 +29,7 @@ static struct beat some_beat(void)
                      .busy_fraction = 0.5,
                      .quota_batch = 32,
                      .quota_seconds = 0.25,
+                     .door = "10.0.0.3:41234",
                      .received = 100,
                      .receives = 1000};
     staleness_add(&b.staleness, 2, 32);
@@ -56,6 +57,7 @@ static void a_heartbeat_is_read_as_it_was_written(void **state)
     assert_true(got.phase == PHASE_EXCHANGE && got.progress_age == 0.25 && got.work_age == 0.5 &&
                 got.comm_age == 0.125);
     assert_true(got.staleness.count == 1 && got.staleness.max == 2);
+    assert_string_equal(got.door, "10.0.0.3:41234");
     assert_true(got.at == 1700000000000 && got.age == 1.5);
     json_object_del(j, "at");
     json_object_del(j, "age");

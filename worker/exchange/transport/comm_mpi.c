@@ -193,6 +193,22 @@ void comm_mpi_name_doors(struct transport *t, const char *attempt, unsigned user
     seat_links_name(&((struct comm_mpi *)t)->seats, attempt, user);
 }
 
+void comm_mpi_spread_doors(struct transport *t, const struct seat_far *far)
+{
+    ((struct comm_mpi *)t)->seats.far = *far;
+}
+
+void comm_mpi_lend_key(struct transport *t, const struct sign_key *among)
+{
+    ((struct comm_mpi *)t)->seats.far.among = *among;
+}
+
+void comm_mpi_name_host(struct transport *t, int rank, const char *host)
+{
+    snprintf(((struct comm_mpi *)t)->hosts[rank], sizeof *((struct comm_mpi *)t)->hosts, "%s",
+             host);
+}
+
 bool comm_mpi_has_joined(const struct transport *t, int rank)
 {
     return seat_links_has(&((const struct comm_mpi *)t)->seats, rank);
@@ -200,7 +216,12 @@ bool comm_mpi_has_joined(const struct transport *t, int rank)
 
 static int mpi_admit(struct transport *t, const int *seats, int workers)
 {
-    return seat_links_admit(&((struct comm_mpi *)t)->seats, seats, workers);
+    struct comm_mpi *m = (struct comm_mpi *)t;
+    int rank = seat_links_admit(&m->seats, seats, workers);
+    if (rank >= 0) {
+        comm_thread_poll(&m->thread);
+    }
+    return rank;
 }
 
 static void mpi_open_door(struct transport *t)

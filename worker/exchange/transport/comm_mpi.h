@@ -5,6 +5,7 @@
 #ifndef WORKER_EXCHANGE_COMM_MPI_H
 #define WORKER_EXCHANGE_COMM_MPI_H
 
+#include "worker/exchange/transport/seat_far.h"
 #include "worker/exchange/transport/transport.h"
 
 /* After MPI_Init_thread(MULTIPLE). Duplicates MPI_COMM_WORLD and starts the thread. */
@@ -24,6 +25,12 @@ int comm_mpi_join(struct transport *t, unsigned user, struct err *e);
 /* What names the doors of the attempt's ranks (of this host), at which such workers wait, and the
  * user that they may be besides our own. */
 void comm_mpi_name_doors(struct transport *t, const char *attempt, unsigned user);
+/* Of an attempt on several hosts, after comm_mpi_name_doors(): the doors are ports. */
+void comm_mpi_spread_doors(struct transport *t, const struct seat_far *far);
+/* Of such an attempt's ranks, the key that they have in common, once it is known. */
+void comm_mpi_lend_key(struct transport *t, const struct sign_key *among);
+/* Where MPI does not tell: ranks with one name are on one host. */
+void comm_mpi_name_host(struct transport *t, int rank, const char *host);
 /* Has this rank come by a door, and is it there? */
 bool comm_mpi_has_joined(const struct transport *t, int rank);
 /* Sums over the workers (ranks 0 to workers-1) may be MPI's own from now on (comm.native). Every

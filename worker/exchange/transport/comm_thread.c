@@ -157,7 +157,8 @@ static void *communicate(void *arg)
             mpi_sockets_moved(&c->sockets);
             idle_since = now;
             sleep_us = SLEEP_MIN_US;
-        } else if (running && c->alone && c->vain < VAIN && mpi_sockets_usable(&c->sockets)) {
+        } else if (running && c->alone && !c->polls && c->vain < VAIN &&
+                   mpi_sockets_usable(&c->sockets)) {
             doze(c);
         } else if (running && now < c->hot_until) {
             sched_yield();
@@ -241,6 +242,11 @@ int comm_thread_wait(struct comm_thread *c, struct comm_op *op, int parts, doubl
     }
     pthread_mutex_unlock(&c->lock);
     return rc;
+}
+
+void comm_thread_poll(struct comm_thread *c)
+{
+    c->polls = true;
 }
 
 double comm_thread_age(const struct comm_thread *c)

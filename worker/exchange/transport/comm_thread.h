@@ -22,6 +22,7 @@ struct comm_thread {
     _Atomic double turn; /* when the thread last went round */
     bool alone;          /* no other rank is on this host, and sockets can be waited for */
     bool dozing;         /* it waits for sockets */
+    _Atomic bool polls;  /* others than these bring messages, so that it does not */
     struct mpi_sockets sockets;
     /* the thread's own */
     bool moved;       /* a message got through since the last check */
@@ -39,6 +40,8 @@ void comm_thread_stop(struct comm_thread *c);
 void comm_thread_submit(struct comm_thread *c, struct comm_op *op);
 int comm_thread_wait(struct comm_thread *c, struct comm_op *op, int parts, double deadline);
 void comm_thread_abandon(struct comm_thread *c);
+/* From now on messages come by other ways than the library's sockets, too. Any thread. */
+void comm_thread_poll(struct comm_thread *c);
 /* Seconds since it last went round. Any thread. */
 double comm_thread_age(const struct comm_thread *c);
 

@@ -34,6 +34,8 @@ struct seat_link {
     size_t out_from, out_to, out_room;
     uint64_t sent, queued;
     /* in: the frame that comes, and those that are whole, oldest first */
+    struct sign_key expected, proof; /* what comes before the first frame, */
+    size_t proof_left;               /* of which so many bytes have not come */
     struct frame_head head;
     size_t got; /* of the head, then of the body */
     struct frame *coming, *first, **last;
@@ -108,9 +110,13 @@ static bool push_out(struct seat_link *l)
     return moved;
 }
 
-/* Room for what is read next: of the head, or of the body. */
+/* Room for what is read next: of the proof, of the head, or of the body. */
 static char *place_in(struct seat_link *l, size_t *room)
 {
+    if (l->proof_left > 0) {
+        *room = l->proof_left;
+        return (char *)&l->proof + sizeof l->proof - l->proof_left;
+    }
     if (!l->coming) {
         *room = sizeof l->head - l->got;
         return (char *)&l->head + l->got;
@@ -141,6 +147,14 @@ static void take_in(struct seat_link *l)
     }
 }
 
+static void take_proof(struct seat_link *l, size_t bytes)
+{
+    l->proof_left -= bytes;
+    if (l->proof_left == 0 && !sign_same(&l->proof, &l->expected)) {
+        break_off(l);
+    }
+}
+
 static bool pull_in(struct seat_link *l)
 {
     bool moved = false;
@@ -152,8 +166,12 @@ static bool pull_in(struct seat_link *l)
             break;
         }
         moved = true;
-        l->got += (size_t)n;
-        take_in(l);
+        if (l->proof_left > 0) {
+            take_proof(l, (size_t)n);
+        } else {
+            l->got += (size_t)n;
+            take_in(l);
+        }
     }
     return moved;
 }
@@ -186,6 +204,19 @@ static bool append(struct seat_link *l, const void *data, size_t bytes)
     l->out_to += bytes;
     l->queued += bytes;
     return true;
+}
+
+bool seat_link_begin_with(struct seat_link *l, const struct sign_key *proof)
+{
+    bool there = append(l, proof, sizeof *proof);
+    push_out(l);
+    return there;
+}
+
+void seat_link_expect(struct seat_link *l, const struct sign_key *proof)
+{
+    l->expected = *proof;
+    l->proof_left = sizeof *proof;
 }
 
 int seat_link_send(struct seat_link *l, int tag, const void *data, size_t bytes,

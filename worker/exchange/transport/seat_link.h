@@ -8,12 +8,17 @@
 #ifndef WORKER_EXCHANGE_SEAT_LINK_H
 #define WORKER_EXCHANGE_SEAT_LINK_H
 
+#include "common/sign.h"
 #include "worker/exchange/transport/transport.h"
 
 struct seat_link;
 
 struct seat_link *seat_link_new(int fd); /* takes the socket over; NULL: memory ran out */
 void seat_link_free(struct seat_link *l);
+/* Before anything is sent or received: these bytes go first; or, of the other end, are to come
+ * first, and the link breaks where others do. */
+bool seat_link_begin_with(struct seat_link *l, const struct sign_key *proof); /* false: memory */
+void seat_link_expect(struct seat_link *l, const struct sign_key *proof);
 
 /* transport_ops.send, .recv and .test. `r` has the link in impl[0]. */
 int seat_link_send(struct seat_link *l, int tag, const void *data, size_t bytes,

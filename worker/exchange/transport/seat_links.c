@@ -45,12 +45,24 @@ static void door_name(const struct seat_links *s, int rank, char out[NAME_BYTES]
     snprintf(out, NAME_BYTES, "%s/%d", s->attempt, rank);
 }
 
-/* The communication thread finds it from its next turn on. */
-static bool add(struct seat_links *s, int rank, int fd)
+/* The communication thread finds it from its next turn on. `visit`: through a far door; `welcomes`:
+ * it is ours. */
+static bool add(struct seat_links *s, int rank, int fd, const struct seat_visit *visit,
+                bool welcomes)
 {
+    struct sign_key proof;
     struct seat_link *link = s->n < SEATS_MOST ? seat_link_new(fd) : NULL;
     if (!link) {
         close(fd);
+        return false;
+    }
+    if (visit) {
+        seat_far_prove(&s->far, visit, &proof);
+    }
+    if (visit && !welcomes) {
+        seat_link_expect(link, &proof);
+    } else if (visit && !seat_link_begin_with(link, &proof)) {
+        seat_link_free(link);
         return false;
     }
     s->all[s->n] = link;
@@ -62,7 +74,9 @@ static bool add(struct seat_links *s, int rank, int fd)
 void seat_links_open_door(struct seat_links *s)
 {
     char name[NAME_BYTES];
-    if (s->attempt[0] && s->door_fd < 0) {
+    if (s->attempt[0] && s->door_fd < 0 && s->far.used) {
+        s->door_fd = seat_far_open(&s->far, NULL);
+    } else if (s->attempt[0] && s->door_fd < 0) {
         door_name(s, s->rank, name);
         s->door_fd = seat_door_open(name, NULL);
     }
@@ -73,29 +87,39 @@ static bool is_expected(const struct seat_hello *h, const int *seats, int worker
     return h->rank >= 0 && h->rank < workers && h->seat >= 1 && seats[h->rank] == h->seat;
 }
 
+static int answer(const struct seat_links *s, struct seat_visit *v)
+{
+    return s->door_fd < 0 ? -1
+           : s->far.used  ? seat_far_answer(&s->far, s->door_fd, v)
+                          : seat_door_answer(s->door_fd, geteuid(), s->user, &v->hello);
+}
+
 /* One that died while it waited may stand before the one that is expected. */
 int seat_links_admit(struct seat_links *s, const int *seats, int workers)
 {
-    struct seat_hello hello;
+    struct seat_visit v = {.attempt = s->attempt, .door = s->rank};
     seat_links_open_door(s);
-    int fd = s->door_fd >= 0 ? seat_door_answer(s->door_fd, geteuid(), s->user, &hello) : -1;
-    while (fd >= 0 && !is_expected(&hello, seats, workers)) {
+    int fd = answer(s, &v);
+    while (fd >= 0 && !is_expected(&v.hello, seats, workers)) {
         close(fd);
-        fd = seat_door_answer(s->door_fd, geteuid(), s->user, &hello);
+        fd = answer(s, &v);
     }
-    return fd >= 0 && add(s, hello.rank, fd) ? hello.rank : -1;
+    return fd >= 0 && add(s, v.hello.rank, fd, s->far.used ? &v : NULL, true) ? v.hello.rank : -1;
 }
 
 int seat_links_reach(struct seat_links *s, int rank, unsigned user, int seat, struct err *e)
 {
-    const struct seat_hello hello = {.rank = s->rank, .seat = seat};
+    const struct seat_visit v = {s->attempt, rank, {.rank = s->rank, .seat = seat}};
     char name[NAME_BYTES];
     door_name(s, rank, name);
-    int fd = seat_door_knock(name, user, &hello, knock_seconds, e);
+    int fd = s->far.used ? seat_far_knock(&s->far, &v, knock_seconds, e)
+                         : seat_door_knock(name, user, &v.hello, knock_seconds, e);
     if (fd < 0) {
         return fd;
     }
-    return add(s, rank, fd) ? 0 : err_set(e, ERR_MEMORY, "cannot join: memory ran out");
+    return add(s, rank, fd, s->far.used ? &v : NULL, false)
+               ? 0
+               : err_set(e, ERR_MEMORY, "cannot join: memory ran out");
 }
 
 bool seat_links_has(const struct seat_links *s, int rank)

@@ -2,11 +2,12 @@
  * worker to the keeper, and where ranks talk to each other to them. Empty in an attempt that nobody
  * joins.
  *
- * A rank's door is a name of this host: that of the attempt, and the rank's number. */
+ * A rank's door is a name of this host, that of the attempt and the rank's number; in an attempt on
+ * several hosts it is a port (seat_far.h). */
 #ifndef WORKER_EXCHANGE_SEAT_LINKS_H
 #define WORKER_EXCHANGE_SEAT_LINKS_H
 
-#include "worker/exchange/transport/seat_link.h"
+#include "worker/exchange/transport/seat_far.h"
 
 enum { SEATS_MOST = 256 }; /* workers that join one attempt */
 
@@ -19,6 +20,7 @@ struct seat_links {
     char attempt[64]; /* begins the names of doors; "": nobody joins */
     int door_fd;      /* -1: not open yet */
     unsigned user;    /* that those who join may be, besides our own */
+    struct seat_far far;
 };
 
 int seat_links_init(struct seat_links *s, int rank, int size, struct err *e);

@@ -9,6 +9,10 @@
 
 #include <string.h>
 
+#include "common/clock.h"
+
+static const double REACH_SECONDS = 2, LOOK_AGAIN_SECONDS = 0.002;
+
 int survival_reach(struct survival *s, struct err *e)
 {
     const struct members *m = &s->heard.members;
@@ -38,13 +42,24 @@ static int find_newcomers(const struct survival *s, int *out)
     return n;
 }
 
+/* From another host it may take longer than the keeper's word. */
+static int admit(struct comm *c, const int *seats)
+{
+    double until = clock_now() + REACH_SECONDS;
+    int rank;
+    while ((rank = c->t->ops->admit(c->t, seats, c->workers)) < 0 && clock_now() < until) {
+        clock_sleep(LOOK_AGAIN_SECONDS);
+    }
+    return rank;
+}
+
 /* They wait here, since the keeper asks once they do. */
 int survival_let_in(struct survival *s, struct err *e)
 {
     struct comm *c = s->l->env->comm;
     int seats[SPEC_WORKERS];
     for (int n = find_newcomers(s, seats); n > 0; n--) {
-        int rank = c->t->ops->admit(c->t, seats, c->workers);
+        int rank = admit(c, seats);
         if (rank < 0) {
             return err_set(e, ERR_PEER, "a worker that has come back does not reach this one");
         }
