@@ -43,7 +43,7 @@ enum err_code {
 struct err {
     enum err_code code;
     char message[480];
-    char hint[160]; /* empty, or what the user can do */
+    char hint[256]; /* empty, or what the user can do */
 };
 
 /* Sets code and message (truncated to fit) and empties the hint; returns -code. `e` may be NULL. */

@@ -168,7 +168,7 @@ _Noreturn static void keep(const struct private_service *p, const char *here, in
 /* Why it did not start: the last line of its log that says so. */
 static int explain(const struct private_service *p, struct err *e)
 {
-    char path[PATH_MAX + 16], why[400] = "", hint[160] = "", *rest = NULL;
+    char path[PATH_MAX + 16], why[400] = "", hint[256] = "", *rest = NULL;
     snprintf(path, sizeof path, "%s/serve.log", p->dir);
     char *log = proc_read_file(path, LOG_BYTES, NULL, NULL);
     for (char *line = log ? strtok_r(log, "\n", &rest) : NULL; line;

@@ -83,6 +83,9 @@ int api_dataset(struct request *q, struct reply *out, struct err *e)
     }
     err_clear(e);
     json_t *shown = hooks->dataset(hooks->ctx, path, e);
+    if (!shown && q->who.role < ROLE_OPERATOR) {
+        e->hint[0] = 0; /* folders of the service's host, for those who put data sets there */
+    }
     return shown ? reply_set_json(out, 200, shown, e) : -(int)e->code;
 }
 

@@ -80,6 +80,19 @@ def test_a_data_set_is_shown_with_counts_and_samples(service):
         assert service.get("datasets/samples", params={"path": path}).status_code == 404, path
 
 
+def test_folders_of_the_host_are_named_to_who_may_put_data_there(service):
+    def asked(role):
+        token = service.post("tokens", {"name": role, "role": role}).json()["token"]
+        return service.get("datasets/samples", params={"path": "nowhere"},
+                           headers={"Authorization": "Bearer " + token})
+    viewer, operator = asked("viewer"), asked("operator")
+    assert viewer.json()["detail"] == "cannot find 'nowhere' beneath the data folders"
+    assert str(service.data) not in viewer.text and str(service.dir) not in viewer.text
+    assert f"are {service.data}:{service.dir}/datasets, as EVENSTEP_DATA" in operator.json()["hint"]
+    told = service.post("jobs", spec(data={"format": "idx", "path": "nowhere"})).json()["errors"]
+    assert f"folders; the data folders are {service.data}:" in told[0]["message"]
+
+
 def test_a_job_without_a_model_says_so(service):
     id = service.submit(spec(workers=2, epochs=10_000))
     answer = service.get(f"jobs/{id}/confusion")

@@ -121,12 +121,14 @@ int dataset_find(const char *roots, const char *path, char *out, struct err *e)
             return rc < 0 ? rc : 0;
         }
     }
-    err_set(e, ERR_NOT_FOUND, "cannot find '%.200s' beneath the data folders %.200s", path,
-            *roots ? roots : "(none)");
-    err_hint(
-        e,
-        "set EVENSTEP_DATA to the folder that holds it, or use the format glyphs, which needs no "
-        "file");
+    err_set(e, ERR_NOT_FOUND, "cannot find '%.200s' beneath the data folders", path);
+    if (*roots) {
+        err_hint(e, "the data folders are %.200s, as EVENSTEP_DATA says", roots);
+    } else {
+        err_hint(e,
+                 "set EVENSTEP_DATA to the folder that holds it, or use the format glyphs, "
+                 "which needs no file");
+    }
     return -ERR_NOT_FOUND;
 }
 

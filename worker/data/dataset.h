@@ -48,7 +48,8 @@ int dataset_check(const struct dataset *d, const struct data_spec *spec, const s
 struct shape dataset_shape(const struct dataset *d, const struct data_spec *spec);
 void dataset_release(struct dataset *d);
 /* Finds PATH beneath one of the roots into out[4096], symbolic links resolved; ERR_FORBIDDEN if it
- * leads outside all of them, ERR_NOT_FOUND if it is beneath none. */
+ * leads outside all of them, ERR_NOT_FOUND if it is beneath none. Only its hint names the roots:
+ * they concern who may put a data set there, and not all who read the message. */
 int dataset_find(const char *roots, const char *path, char *out, struct err *e);
 /* The same for file NAME or NAME.gz of folder `dir`. */
 int dataset_file(const char *roots, const char *dir, const char *name, char *out, struct err *e);

@@ -96,9 +96,11 @@ static void tell_data(const struct jobspec *spec, const char *roots, const struc
     char *nearest = path[0] && dataset_find(roots, path, dir, NULL) == -ERR_NOT_FOUND
                         ? dataset_nearest(roots, path)
                         : NULL;
+    char advice[sizeof why->hint];
+    snprintf(advice, sizeof advice, nearest ? "did you mean '%s'?" : "%s",
+             nearest ? nearest : why->hint);
     jsonx_problem(&out->errors, spec->data.format == CAT_FORMAT_GLYPHS ? "/data" : "/data/path",
-                  "%s%s%s%s", why->message, nearest ? "; did you mean '" : "",
-                  nearest ? nearest : "", nearest ? "'?" : "");
+                  "%s%s%s", why->message, advice[0] ? "; " : "", advice);
     free(nearest);
 }
 
