@@ -12,26 +12,27 @@
 #include <stddef.h>
 
 /* code, HTTP status, title. The negative of the enumerator is what functions return. */
-#define ERR_CODES(X)                                     \
-    X(NONE, 200, "no error")                             \
-    X(INVALID, 422, "the request is not valid")          \
-    X(SYNTAX, 400, "the document is malformed")          \
-    X(UNAUTHORIZED, 401, "a token is needed")            \
-    X(FORBIDDEN, 403, "this is not allowed")             \
-    X(NOT_FOUND, 404, "not found")                       \
-    X(CONFLICT, 409, "the state does not allow that")    \
-    X(TOO_LARGE, 413, "the request is too large")        \
-    X(UNAVAILABLE, 503, "a part of the service is away") \
-    X(IO, 500, "reading or writing failed")              \
-    X(DATA, 422, "the data are not as expected")         \
-    X(DEVICE, 500, "a device failed")                    \
-    X(PEER, 500, "another rank failed or is lost")       \
-    X(TIMEOUT, 504, "it took too long")                  \
-    X(MEMORY, 500, "memory ran out")                     \
-    X(UNSUPPORTED, 422, "this is not offered here")      \
-    X(CANCELLED, 409, "it was cancelled")                \
-    X(QUOTA, 429, "a quota is used up")                  \
-    X(PROGRAM, 500, "the user's program failed")         \
+#define ERR_CODES(X)                                      \
+    X(NONE, 200, "no error")                              \
+    X(INVALID, 422, "the request is not valid")           \
+    X(SYNTAX, 400, "the document is malformed")           \
+    X(UNAUTHORIZED, 401, "a token is needed")             \
+    X(FORBIDDEN, 403, "this is not allowed")              \
+    X(NOT_FOUND, 404, "not found")                        \
+    X(CONFLICT, 409, "the state does not allow that")     \
+    X(TOO_LARGE, 413, "the request is too large")         \
+    X(UNAVAILABLE, 503, "a part of the service is away")  \
+    X(IO, 500, "reading or writing failed")               \
+    X(DATA, 422, "the data are not as expected")          \
+    X(NOT_FINITE, 422, "the loss became NaN or infinite") \
+    X(DEVICE, 500, "a device failed")                     \
+    X(PEER, 500, "another rank failed or is lost")        \
+    X(TIMEOUT, 504, "it took too long")                   \
+    X(MEMORY, 500, "memory ran out")                      \
+    X(UNSUPPORTED, 422, "this is not offered here")       \
+    X(CANCELLED, 409, "it was cancelled")                 \
+    X(QUOTA, 429, "a quota is used up")                   \
+    X(PROGRAM, 500, "the user's program failed")          \
     X(INTERNAL, 500, "an internal error")
 
 enum err_code {

@@ -384,7 +384,11 @@ static int run_ranks(struct simulation *s, struct err *e)
              (long long)world_events(s->world), took,
              took > 0 ? (double)world_events(s->world) / took : 0);
     if ((rc = first_failure(s, s->spec.workers + s->spec.strategy.servers, e)) < 0 ||
-        (rc = ran) < 0 || (rc = report_write(s->report, e)) < 0) {
+        (rc = ran) < 0) {
+        report_failure(s->report, e);
+        return rc;
+    }
+    if ((rc = report_write(s->report, e)) < 0) {
         return rc;
     }
     return s->timing_only ? 0 : publish_model(s, e);

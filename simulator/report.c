@@ -361,8 +361,8 @@ static const char *policy_name(const struct report *r)
     return policy == BATCH_DYNAMIC ? "dynamic" : policy == BATCH_STATIC ? "static" : "equal";
 }
 
-/* New reference; NULL: memory ran out. */
-static json_t *summary_of(const struct report *r)
+/* failure: why the run failed, NULL: it did not. New reference; NULL: memory ran out. */
+static json_t *summary_of(const struct report *r, const struct err *failure)
 {
     int n = r->spec->workers;
     struct live_worker *workers = calloc((size_t)n, sizeof *workers);
@@ -387,6 +387,7 @@ static json_t *summary_of(const struct report *r)
                         .global_batch = step_samples(r),
                         .assignments = r->assignments,
                         .evaluations = &r->evaluations,
+                        .error = failure,
                         .rank_memory_bytes = (int64_t)r->rank_bytes};
     json_t *j = summary_json(&s);
     free(workers);
@@ -415,7 +416,7 @@ static void tell_progress(struct report *r)
     if (r->history && now - r->told > PROGRESS_SECONDS) {
         r->told = now;
         if (history_flush(r->history, &r->err) >= 0) {
-            write_json(r, "progress.json", summary_of(r), &r->err);
+            write_json(r, "progress.json", summary_of(r, NULL), &r->err);
         }
         double due = 20 * (clock_now() - now);
         r->told += due > PROGRESS_SECONDS ? due - PROGRESS_SECONDS : 0;
@@ -430,9 +431,19 @@ int report_write(struct report *r, struct err *e)
     }
     int rc = r->history ? history_flush(r->history, e) : 0;
     if (rc >= 0) {
-        rc = write_json(r, "summary.json", summary_of(r), e);
+        rc = write_json(r, "summary.json", summary_of(r, NULL), e);
     }
     snprintf(path, sizeof path, "%s/progress.json", r->dir);
     unlink(path);
     return rc;
+}
+
+void report_failure(struct report *r, const struct err *why)
+{
+    struct err told = {.code = why->code}; /* a job's error has no field for a hint */
+    snprintf(told.message, sizeof told.message, "%s%s%s", why->message, why->hint[0] ? "; " : "",
+             why->hint);
+    if (r->history && history_flush(r->history, NULL) >= 0) {
+        write_json(r, "progress.json", summary_of(r, &told), NULL);
+    }
 }

@@ -26,5 +26,7 @@ int report_sizes(const struct report *r, int *sizes);
 void report_memory(struct report *r, double rank_bytes);
 /* After the run: writes history and summary.json. */
 int report_write(struct report *r, struct err *e);
+/* After a run whose ranks failed: history and progress.json, with the reason. */
+void report_failure(struct report *r, const struct err *why);
 
 #endif

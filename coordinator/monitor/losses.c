@@ -25,27 +25,25 @@ static bool may_go_on_without(const struct monitor *m, int rank)
            left >= m->spec->min_workers;
 }
 
-static struct failure failure_of_loss(const struct monitor *m, int rank, const char *why)
+static struct failure loss_of(const struct monitor *m, int rank, const char *why)
 {
     const struct rank *w = &m->ranks.all[rank];
-    struct failure f = {.code = ERR_PEER, .rank = rank, .attempt = m->ours.attempt};
-    snprintf(f.node, sizeof f.node, "%s", w->node);
-    snprintf(f.message, sizeof f.message, "rank %d on node '%s' is lost: it %s%s%s", rank, w->node,
-             w->how, why[0] ? "; " : "", why);
-    return f;
+    char how[FAILURE_LOST];
+    snprintf(how, sizeof how, "it %s%s%s", w->how, why[0] ? "; " : "", why);
+    return failure_of_loss(how, rank, w->node, m->ours.attempt);
 }
 
 static void need(struct monitor *m, int rank, const char *why)
 {
     m->needed_lost = true;
-    m->needed = failure_of_loss(m, rank, why);
+    m->needed = loss_of(m, rank, why);
 }
 
 bool monitor_death(const struct monitor *m, struct failure *out)
 {
     for (int i = 0; i < m->ranks.workers; i++) {
         if (m->ranks.all[i].how[0] && !m->ranks.all[i].left) {
-            *out = failure_of_loss(m, i, "");
+            *out = loss_of(m, i, "");
             return true;
         }
     }

@@ -187,16 +187,13 @@ static void describe(const struct ranks *ranks, const struct signs *worst, struc
                        : worst->fault == FAULT_STUCK && worst->age == worst->comm
                            ? "no turn of its communication thread"
                            : "no progress";
-    const char *node = ranks->all[worst->rank].node;
-    *out = (struct failure){.code = ERR_PEER,
-                            .rank = worst->rank,
-                            .attempt = ranks->ours.attempt,
-                            .age_seconds = silent ? worst->silence : worst->age};
-    snprintf(out->node, sizeof out->node, "%s", node);
+    double age = silent ? worst->silence : worst->age;
+    char how[FAILURE_LOST];
+    snprintf(how, sizeof how, "%s for %.1f s while %s (the limit is %.1f s)", what, age,
+             worst->phase, worst->limit);
+    *out = failure_of_loss(how, worst->rank, ranks->all[worst->rank].node, ranks->ours.attempt);
+    out->age_seconds = age;
     snprintf(out->phase, sizeof out->phase, "%s", worst->phase);
-    snprintf(out->message, sizeof out->message,
-             "rank %d on node '%s' is lost: %s for %.1f s while %s (the limit is %.1f s)",
-             worst->rank, node, what, out->age_seconds, worst->phase, worst->limit);
 }
 
 bool watchdog_lost(struct watchdog *w, const struct ranks *ranks, const struct jobspec *spec,

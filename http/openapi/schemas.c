@@ -49,8 +49,12 @@ const struct schema schemas[] = {
      "global_batch:integer epochs:number",
      "What a user's own program brought when it joined; `samples` are those of an epoch."},
     {"JobError",
-     "code:string message:string rank:integer? node:string? attempt:integer? ~program:ProgramEnd",
-     "Why an attempt failed; `program`: how a user's own program ended, where that is why."},
+     "code:string message:string rank:integer? node:string? attempt:integer? ~lost:string "
+     "~phase:string ~age_seconds:number ~program:ProgramEnd",
+     "Why an attempt failed; `code`: `peer` where a rank was lost, `not_finite` where the loss "
+     "became NaN or infinite, `program`, `data`, `device`, …; `lost`: how that rank was lost, with "
+     "the phase in which it was silent, and for how long; `program`: how a user's own program "
+     "ended, where that is why."},
     {"ProgramEnd",
      "exit_code:integer? signal:string? exception:string? file:string? line:integer? "
      "reason:string? last_line:string? every_rank:StepOfEpoch?",

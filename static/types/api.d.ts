@@ -71,6 +71,8 @@ declare namespace Api {
     node?: string;
     rank?: number;
     attempt?: number;
+    /** How its rank was lost. */
+    lost?: string;
     program?: ProgramEnd;
   }
 

@@ -15,8 +15,8 @@ def failed(**changes):
     made = job(
         state="failed",
         error={
-            "code": "data",
-            "message": "the loss is not finite any more at step 712",
+            "code": "not_finite",
+            "message": "the loss became NaN or infinite: step 356 of worker 1",
             "rank": 1,
             "node": "b",
             "attempt": 1,
@@ -68,7 +68,7 @@ def test_a_failed_job_without_a_checkpoint_starts_again_with_a_tenth_of_the_rate
 
 def offered(page, optimizer, accuracies, epochs=6):
     """What is offered first to a job whose loss became NaN."""
-    document = job(state="failed", error={"code": "data", "message": "the loss became NaN"
+    document = job(state="failed", error={"code": "not_finite", "message": "the loss became NaN"
                                           " or infinite: step 24 of worker 1"})
     document["spec"].update(epochs=epochs, optimizer=optimizer)
     failed = {"job": document, "artifacts": ["best.safetensors"], "tests": evaluations(accuracies)}
@@ -78,7 +78,8 @@ def offered(page, optimizer, accuracies, epochs=6):
 def test_a_lost_node_is_no_reason_to_begin_again_nor_to_go_on_with_what_diverged(page):
     """A run that had diverged, and then lost a node, was offered to start again as it was."""
     document = job(state="failed", workers=[worker(0, "a"), worker(1, "b")], error={
-        "code": "peer", "node": "b", "message": "rank 1 on node 'b' is lost: no progress"})
+        "code": "peer", "node": "b", "lost": "no progress",
+        "message": "rank 1 on node 'b' is lost: no progress"})
 
     def titles(accuracies):
         failed = {"job": document, "artifacts": ["best.safetensors", "checkpoints"],

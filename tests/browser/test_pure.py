@@ -324,8 +324,8 @@ def test_even_nodes_failures_and_waits_have_their_sentences(page):
     assert verdict(page,
                    "{state: 'failed', error: {node: 'mid', message: 'memory ran out'}, progress: "
                    "{step: 12}}")["text"] == "mid failed about step 12: memory ran out."
-    lost = ("{state: 'failed', error: {node: 'slow', message: \"rank 3 on node 'slow' is lost: it "
-            "was killed\"}, progress: {step: 48, samples: 3080}, spec: "
+    lost = ("{state: 'failed', error: {node: 'slow', lost: 'it was killed', message: \"rank 3 on "
+            "node 'slow' is lost: it was killed\"}, progress: {step: 48, samples: 3080}, spec: "
             "{strategy: {servers: 1}, batching: {global_batch: 256}}}")
     assert verdict(page, lost)["text"] == "slow was lost about update 48: it was killed."
     assert (verdict(page, "{state: 'queued', spec: {workers: 3}}")["text"]

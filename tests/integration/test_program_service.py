@@ -201,8 +201,9 @@ def test_what_would_fail_again_is_not_tried_again(service):
 
 def test_an_errors_hint_is_in_the_jobs_message(service):
     id = service.submit({**job(name="counting", args=["--fault", "nan"]), "max_restarts": 0})
-    message = service.wait(id, "failed")["error"]["message"]
-    assert "NaN or infinite" in message
+    error = service.wait(id, "failed")["error"]
+    message = error["message"]
+    assert error["code"] == "not_finite" and "NaN or infinite" in message
     assert message.endswith("; a smaller learning rate, or gradient clipping")
 
 

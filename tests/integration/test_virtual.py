@@ -50,6 +50,21 @@ def test_a_virtual_job_shows_progress_workers_staleness_assignments_series_and_a
                                    for a in service.get(f"jobs/{id}/artifacts").json()["artifacts"]]
 
 
+DEEP = {"input": [28, 28, 1], "layers": [{"type": "dense", "units": 32}] * 6 +
+        [{"type": "dense", "units": 10}]}
+
+
+def test_a_virtual_job_that_diverges_fails_at_once_and_says_where(service):
+    """It was lost, and was tried in four attempts, which end in the same step each time."""
+    optimizer = {"type": "sgd", "learning_rate": 5}
+    job = service.wait(service.submit(virtual(model=DEEP, optimizer=optimizer)), "failed")
+    assert job["error"]["code"] == "not_finite" and job["attempt"] == 1
+    assert "the loss became NaN or infinite: step " in job["error"]["message"]
+    assert job["progress"]["step"] > 0 and job["error"]["node"] is None
+    series = service.get(f"jobs/{job['id']}/series?names=train_loss").json()["series"]
+    assert series[0]["total_points"] == job["progress"]["step"]
+
+
 def test_a_virtual_job_has_a_test_curve_of_evaluations_on_its_own_clock(service):
     id = service.submit(virtual(evaluate={"every_epochs": 1}))
     job = service.wait(id, "succeeded")

@@ -53,12 +53,12 @@ static int check_finite(const struct trainer *t, const struct work *w, const str
     if (r->finite) {
         return 0;
     }
-    err_set(e, ERR_DATA,
+    err_set(e, ERR_NOT_FINITE,
             "the loss became NaN or infinite: step %lld of worker %d, epoch %lld, minibatch %lld",
             (long long)t->local_step, t->env->comm->rank, (long long)w->slice.epoch,
             (long long)w->slice.count);
     err_hint(e, "a smaller learning rate, or gradient clipping");
-    return -ERR_DATA;
+    return -ERR_NOT_FINITE;
 }
 
 /* A user's program evaluates when it likes; under a server that is told beside the gradients. */

@@ -83,9 +83,8 @@ static struct failure attempt_failure(const struct run *r)
     }
     if (r->end.named) {
         const char *node = r->monitor ? monitor_node(r->monitor, rank) : "";
-        snprintf(message, sizeof message, "rank %d on node '%s' is lost: it %.200s", rank, node,
-                 r->end.why);
-        return failure_of(ERR_PEER, message, rank, node, number);
+        snprintf(message, sizeof message, "it %.200s", r->end.why);
+        return failure_of_loss(message, rank, node, number);
     }
     if (r->elsewhere) {
         snprintf(message, sizeof message,
@@ -123,6 +122,7 @@ static bool is_incurable(enum err_code code)
     case ERR_INVALID:
     case ERR_SYNTAX:
     case ERR_DATA:
+    case ERR_NOT_FINITE:
     case ERR_UNSUPPORTED:
     case ERR_NOT_FOUND:
     case ERR_TOO_LARGE:

@@ -40,10 +40,11 @@ bool run_is_draining(const struct attempts *a, const struct run *r);
 
 /* virtual.c: publishes what the simulator has written since the last call. */
 void run_virtual_tick(struct attempts *a, struct run *r);
-/* Has one that runs elsewhere ended? Its summary is there, or it has written nothing for a minute.
- */
+/* Has one that runs elsewhere ended? Its summary is there, or why it failed, or it has written
+ * nothing for a minute. */
 bool run_virtual_silent(struct attempts *a, struct run *r, double now);
-/* Publishes its summary; false: the run ended before it wrote one. */
+/* Publishes its summary; false: the run ended before it wrote one, and r->failure says why where it
+ * does. */
 bool run_virtual_finish(struct attempts *a, struct run *r);
 
 #endif

@@ -1,7 +1,8 @@
 /* A virtual job's attempt: it has no ranks that report to the store. Its live document, its
  * assignments and its evaluations come from the simulator's files in the job's folder
- * (job/documents/results/summary.h), progress.json while it runs and summary.json in the end; its
- * rows are in the job's history already. A file of an earlier attempt is ignored.
+ * (job/documents/results/summary.h), progress.json while it runs and summary.json in the end, or
+ * progress.json with the reason where it failed; its rows are in the job's history already. A file
+ * of an earlier attempt is ignored.
  */
 #include "coordinator/turn/run/run.h"
 
@@ -62,6 +63,15 @@ static void pass_over(struct run *r, const char *file, const char *why)
     }
 }
 
+/* No rank is to blame: its nodes are none of the cluster's. */
+static void note_failure(struct run *r, const struct err *why)
+{
+    if (why->code) {
+        r->failed = true;
+        r->failure = failure_of(why->code, why->message, COORDINATOR, NULL, r->attempt.number);
+    }
+}
+
 /* Is there such a file, of this attempt? */
 static bool tell_file(struct attempts *a, struct run *r, const char *file)
 {
@@ -73,6 +83,7 @@ static bool tell_file(struct attempts *a, struct run *r, const char *file)
     bool told = j && summary_read(&s, j, &why) >= 0 && sender_is(&s.from, &r->plan->from);
     if (told) {
         tell(a, r, &s);
+        note_failure(r, &s.error);
     } else if (j) {
         pass_over(r, file, why.code ? why.message : "it is of another attempt");
     }
@@ -98,10 +109,14 @@ bool run_virtual_silent(struct attempts *a, struct run *r, double now)
     run_virtual_tick(a, r);
     bool wrote = !path_is_same(&r->told, &before);
     r->heard_at = wrote || r->heard_at == 0 ? now : r->heard_at;
-    return now - r->heard_at > silence_seconds || tell_file(a, r, "summary.json");
+    return r->failed || now - r->heard_at > silence_seconds || tell_file(a, r, "summary.json");
 }
 
 bool run_virtual_finish(struct attempts *a, struct run *r)
 {
-    return r->end.exit_code <= 0 && tell_file(a, r, "summary.json");
+    bool finished = r->end.exit_code <= 0 && tell_file(a, r, "summary.json");
+    if (!finished) {
+        run_virtual_tick(a, r);
+    }
+    return finished;
 }

@@ -13,6 +13,15 @@ struct failure failure_of(enum err_code code, const char *message, int rank, con
     return f;
 }
 
+struct failure failure_of_loss(const char *how, int rank, const char *node, int attempt)
+{
+    char message[DOCUMENT_MESSAGE];
+    snprintf(message, sizeof message, "rank %d on node '%s' is lost: %s", rank, node, how);
+    struct failure f = failure_of(ERR_PEER, message, rank, node, attempt);
+    snprintf(f.lost, sizeof f.lost, "%s", how);
+    return f;
+}
+
 json_t *failure_json(const struct failure *f)
 {
     json_t *rank = f->rank == COORDINATOR ? json_null() : json_integer(f->rank),
@@ -20,6 +29,9 @@ json_t *failure_json(const struct failure *f)
     json_t *j =
         json_pack("{s:s, s:o, s:o, s:o, s:i}", "code", err_name(f->code), "message",
                   jsonx_text(f->message), "rank", rank, "node", node, "attempt", f->attempt);
+    if (f->lost[0]) {
+        json_object_set_new(j, "lost", jsonx_text(f->lost));
+    }
     if (f->phase[0]) {
         json_object_set_new(j, "phase", json_string(f->phase));
         json_object_set_new(j, "age_seconds", json_real(f->age_seconds));

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "job/documents/people/failure.h"
+
 enum { MOST_ASSIGNMENTS = 1 << 20, MOST_EVALUATIONS = 1 << 20, MOST_WORKERS = 1024 };
 static const double fastest = 1e15;
 
@@ -22,6 +24,11 @@ json_t *summary_json(const struct summary *s)
     json_t *evaluations = evaluations_json(s->evaluations);
     json_object_update(j, evaluations);
     json_decref(evaluations);
+    if (s->error) {
+        json_object_set_new(j, "error",
+                            json_pack("{s:s, s:o}", "code", err_name(s->error->code), "message",
+                                      jsonx_text(s->error->message)));
+    }
     if (s->from.attempt > 0) {
         json_object_set_new(j, "attempt_of", document_new(SUMMARY_FORMAT, &s->from));
     }
@@ -87,6 +94,17 @@ static json_t *live_of(const struct document *d)
     return live;
 }
 
+static void read_error(const struct document *d, struct err *out)
+{
+    char code[24];
+    struct document error = document_within(d, "error");
+    document_text(&error, "code", code, sizeof code);
+    document_sentence(&error, "message", out->message, sizeof out->message);
+    if (code[0] && !failure_code(code, &out->code)) {
+        document_problem(&error, "code", "'%s' is not the code of an error", code);
+    }
+}
+
 int summary_read(struct summary_read *out, const json_t *j, struct err *e)
 {
     struct jsonx_problems problems = {0};
@@ -97,6 +115,9 @@ int summary_read(struct summary_read *out, const json_t *j, struct err *e)
         struct document of = document_open(json_object_get(d.j, "attempt_of"), SUMMARY_FORMAT,
                                            &out->from, &problems);
         (void)of;
+    }
+    if (document_has(&d, "error")) {
+        read_error(&d, &out->error);
     }
     struct document metrics = document_within(&d, "metrics");
     out->samples_per_second = document_number(&metrics, "samples_per_second", 0, fastest);

@@ -1,5 +1,6 @@
 /* Summary: what a virtual run leaves. The simulator writes progress.json while it runs and
- * summary.json at its end; both have this form. The coordinator tells people of a virtual job from
+ * summary.json at its end; both have this form. A run that fails leaves progress.json, as it was,
+ * with {"error": {"code", "message"}}. The coordinator tells people of a virtual job from
  * them, and predictions take their figures from a summary.
  *
  *   {"name", "strategy", "batching", "virtual_seconds", "updates", "epochs", "samples", "speedup",
@@ -31,6 +32,7 @@ struct summary {
     int version, global_batch;             /* of the assignment in force */
     json_t *assignments;                   /* all of the run, oldest first; borrowed */
     const struct evaluations *evaluations; /* all of the run; borrowed */
+    const struct err *error;               /* why the run failed; borrowed, NULL: it did not */
     int64_t rank_memory_bytes; /* memory that the node with the largest minibatch would need as a
                                   real rank */
 };
@@ -47,6 +49,7 @@ struct summary_read {
     json_t *assignments; /* array */
     json_t *evaluations; /* array, as evaluation_json() prints each */
     json_t *staleness;   /* of the job */
+    struct err error;    /* why the run failed; ERR_NONE: it did not */
     double samples_per_second;
     double exchange_seconds; /* of a step: the mean over the workers; 0: there are none */
     int64_t rank_memory_bytes;

@@ -4,21 +4,15 @@ import {known, plain, whole} from '../text/format.js';
 
 import {howOf, saidOf} from './program.js';
 
-const NOT_FINITE = /loss (is not finite|became NaN or infinite)/;
-const BAD_DATA = /^cannot read data set/;
-const LOST = /^rank \d+ on node '.*?' is lost: (.*?)\.?$/;
-
 /** @param {Api.Job} job */
-export const becameNaN = (job) => NOT_FINITE.test(job.error?.message || '');
+export const becameNaN = (job) => job.error?.code === 'not_finite';
 
 /**
  * As the page's head counts: an update of a server is none of the cluster's steps.
  * @param {Api.Job} job
  */
 function aboutStep(job) {
-  const {program, message = ''} = job.error || {}; /* a program's words may name any step */
-  const told = program ? null : /step (\d+)/.exec(message);
-  const step = told ? Number(told[1]) : job.progress?.step;
+  const step = job.progress?.step;
   return step ? (known(globalSteps(job)) ? ' about update ' : ' about step ') + whole(step) : '';
 }
 
@@ -70,7 +64,7 @@ function ofProgram(job, alike) {
  * @returns {Page.Verdict}
  */
 export function failure(job, alike = false) {
-  const {node, message = ''} = job.error || {};
+  const {node, lost, code, message} = job.error || {};
   if (becameNaN(job)) {
     return notFinite(job);
   }
@@ -78,13 +72,11 @@ export function failure(job, alike = false) {
   if (program) {
     return program;
   }
-  const lost = LOST.exec(message);
   const about = aboutStep(job);
+  const text = (lost || message || 'no cause was reported').replace(/\.$/, '') + '.';
   if (node && lost) {
-    return {parts: [{node}, ' was lost' + about + ': ' + lost[1] + '.'], key: 'failed'};
+    return {parts: [{node}, ' was lost' + about + ': ' + text], key: 'failed'};
   }
-  const text = (message || 'no cause was reported').replace(/\.$/, '') + '.';
-  return node && !BAD_DATA.test(message)
-      ? {parts: [{node}, ' failed' + about + ': ', text], key: 'failed'}
-      : {parts: ['The job failed: ', text], key: 'failed'};
+  return node && code !== 'data' ? {parts: [{node}, ' failed' + about + ': ', text], key: 'failed'}
+                                 : {parts: ['The job failed: ', text], key: 'failed'};
 }

@@ -187,38 +187,68 @@ static void a_late_end_of_an_attempt_does_not_end_the_next_one(void **state)
     assert_int_equal(last_attempt(w, id)->number, 3);
 }
 
+/* progress.json of this attempt. */
+static void leave_progress(struct world *w, const char *id, int attempt, int step,
+                           const struct err *error)
+{
+    char dir[200], path[300];
+    struct live_worker none = {0};
+    struct evaluations evaluations = {0};
+    struct summary s = {.from = {.attempt = attempt, .rank = COORDINATOR},
+                        .name = "test",
+                        .strategy = "sync",
+                        .batching = "equal",
+                        .progress.step = step,
+                        .workers = &none,
+                        .assignments = json_array(),
+                        .evaluations = &evaluations,
+                        .error = error};
+    snprintf(s.from.job, sizeof s.from.job, "%s", id);
+    snprintf(dir, sizeof dir, "%s/jobs/%s", w->place->dir, id);
+    snprintf(path, sizeof path, "%s/progress.json", dir);
+    OK(proc_mkdirs(dir, 0755, &err_));
+    json_t *j = summary_json(&s);
+    assert_int_equal(json_dump_file(j, path, 0), 0);
+    json_decref(j);
+    json_decref(s.assignments);
+}
+
 static void progress_that_an_earlier_virtual_attempt_left_is_not_told(void **state)
 {
     struct world *w = *state;
-    char id[STORE_ID], dir[200], path[300];
+    char id[STORE_ID];
     submit(w,
            "{'cluster': {'seed': 1, 'nodes': [{'name': 'v', 'fixed_seconds': 0.001,"
            " 'seconds_per_sample': 0.001}]}}",
            id);
     tick(w, 0.5);
-    struct live_worker none = {0};
-    json_t *assignments = json_array();
-    struct evaluations evaluations = {0};
-    struct summary s = {.from = {.attempt = 0, .rank = COORDINATOR},
-                        .name = "test",
-                        .strategy = "sync",
-                        .batching = "equal",
-                        .workers = &none,
-                        .assignments = assignments,
-                        .evaluations = &evaluations};
-    snprintf(s.from.job, sizeof s.from.job, "%s", id);
-    snprintf(dir, sizeof dir, "%s/jobs/%s", w->place->dir, id);
-    snprintf(path, sizeof path, "%s/progress.json", dir);
-    OK(proc_mkdirs(dir, 0755, &err_));
-    for (s.from.attempt = 2; s.from.attempt >= 1; s.from.attempt--) {
-        s.progress.step = 7 * s.from.attempt;
-        json_t *j = summary_json(&s);
-        assert_int_equal(json_dump_file(j, path, 0), 0);
-        json_decref(j);
+    for (int attempt = 2; attempt >= 1; attempt--) {
+        leave_progress(w, id, attempt, 7 * attempt, NULL);
         tick(w, 0.5);
-        assert_int_equal(number_of(w, id, "/progress/step"), s.from.attempt == 1 ? 7 : 0);
+        assert_int_equal(number_of(w, id, "/progress/step"), attempt == 1 ? 7 : 0);
     }
-    json_decref(assignments);
+}
+
+static void a_virtual_run_that_tells_why_it_failed_is_not_tried_again(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    submit(w,
+           "{'cluster': {'seed': 1, 'nodes': [{'name': 'v', 'fixed_seconds': 0.001,"
+           " 'seconds_per_sample': 0.001}]}}",
+           id);
+    tick(w, 0.5);
+    struct err why = {0};
+    err_set(&why, ERR_NOT_FINITE, "rank 0: the loss became NaN or infinite");
+    leave_progress(w, id, 1, 7, &why);
+    assert_int_equal(w->simulated.n, 1);
+    w->simulated.attempts[0].over = true;
+    w->simulated.attempts[0].code = 1;
+    pass(w, 1);
+    assert_state(w, id, "failed");
+    assert_error(w, id, "not_finite", "rank 0: the loss became NaN or infinite");
+    assert_int_equal(w->simulated.n, 1);
+    assert_int_equal(number_of(w, id, "/progress/step"), 7);
 }
 
 static void a_restart_goes_on_with_the_nodes_that_are_left_down_to_min_workers(void **state)
@@ -387,6 +417,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_A_WORLD(a_late_end_of_an_attempt_does_not_end_the_next_one),
         IN_A_WORLD(progress_that_an_earlier_virtual_attempt_left_is_not_told),
+        IN_A_WORLD(a_virtual_run_that_tells_why_it_failed_is_not_tried_again),
         IN_A_WORLD(a_job_runs_once_every_worker_has_made_a_step),
         IN_A_WORLD(a_job_over_its_time_by_the_wall_clock_is_told_to_stop_and_fails),
         IN_A_WORLD(a_job_within_its_time_by_the_wall_clock_goes_on),

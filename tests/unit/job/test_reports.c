@@ -386,6 +386,11 @@ static void a_failure_is_told_as_the_api_prints_it(void **state)
     f = failure_of(ERR_IO, "cannot start", COORDINATOR, NULL, 3);
     assert_same(failure_json(&f), json_pack("{s:s, s:s, s:n, s:n, s:i}", "code", "io", "message",
                                             "cannot start", "rank", "node", "attempt", 3));
+    f = failure_of_loss("no progress for 30.0 s", 1, "n2", 3);
+    assert_same(failure_json(&f),
+                json_pack("{s:s, s:s, s:i, s:s, s:i, s:s}", "code", "peer", "message",
+                          "rank 1 on node 'n2' is lost: no progress for 30.0 s", "rank", 1, "node",
+                          "n2", "attempt", 3, "lost", "no progress for 30.0 s"));
 }
 
 static void a_programs_end_is_told_as_data(void **state)

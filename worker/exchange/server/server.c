@@ -51,8 +51,9 @@ static int take_gradient(struct server *s, const struct push_head *push, const f
     struct client *k = &s->clients[push->rank];
     int64_t tau = s->updates.version - push->version;
     if (!isfinite(push->loss)) {
-        return err_set(e, ERR_DATA, "the loss became NaN or infinite: worker %d at version %lld",
-                       push->rank, (long long)push->version);
+        return err_set(e, ERR_NOT_FINITE,
+                       "the loss became NaN or infinite: worker %d at version %lld", push->rank,
+                       (long long)push->version);
     }
     if (s->n_stats > 0) {
         double share = (double)push->slice.count / env->spec->batching.global_batch;

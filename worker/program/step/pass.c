@@ -198,11 +198,12 @@ static int check_finite(const struct program_engine *g, const struct work *w,
     if (r->finite) {
         return 0;
     }
-    err_set(e, ERR_DATA, "the loss became NaN or infinite: %s, step %lld, epoch %lld, %lld samples",
+    err_set(e, ERR_NOT_FINITE,
+            "the loss became NaN or infinite: %s, step %lld, epoch %lld, %lld samples",
             g->p->link.who, (long long)g->number, (long long)w->slice.epoch,
             (long long)w->slice.count);
     err_hint(e, "a smaller learning rate, or gradient clipping");
-    return -ERR_DATA;
+    return -ERR_NOT_FINITE;
 }
 
 /* An epoch's end that comes while a step is due belongs to the step before; that of a loop over

@@ -103,7 +103,7 @@ static int check(struct step_sum *s, const struct work *w, struct err *e)
         return STEP_SUM_ALL_LEFT;
     }
     if (!isfinite(loss) && !(l->env->weighed && isnan(loss))) {
-        return err_set(e, ERR_DATA, "the loss became NaN or infinite at step %lld",
+        return err_set(e, ERR_NOT_FINITE, "the loss became NaN or infinite at step %lld",
                        (long long)(l->at.step + 1));
     }
     return STEP_SUM_MADE;
