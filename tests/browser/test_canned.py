@@ -99,7 +99,7 @@ def test_a_loss_of_32_digits_keeps_to_its_tile_and_its_page(page, phone, width):
 
 def test_the_verdict_leads_to_its_chart_and_to_a_form_with_the_change(page):
     document = job()
-    document["spec"]["optimizer"]["learning_rate"] = 50
+    document["spec"]["optimizer"]["learning_rate"] = 0.5
     canned.show(
         page,
         document,
@@ -111,10 +111,10 @@ def test_the_verdict_leads_to_its_chart_and_to_a_form_with_the_change(page):
     page.click("#advice button")
     assert page.script("return document.activeElement.dataset.chart") == "loss"
     page.click("#advice a")
-    page.wait_text("#changed", "optimizer/learning_rate 50 → 5")
+    page.wait_text("#changed", "optimizer/learning_rate 0.5 → 0.05")
     until(
         "the form has it",
-        lambda: page.find(page.field("/optimizer/learning_rate")).get_attribute("value") == "5",
+        lambda: page.find(page.field("/optimizer/learning_rate")).get_attribute("value") == "0.05",
     )
 
 

@@ -17,6 +17,7 @@ const OVERFIT = 0.1;        /* of the least test loss */
 export const MEANT = 0.005; /* of accuracy: less is noise */
 export const FALLS = 0.01;  /* of the loss at the start */
 const LONGER = 4;           /* times the epochs */
+const FAR_TOO_HIGH = 100;   /* times the usual rate: a tenth diverges, too */
 
 /**
  * The greatest accuracy that is no better than guessing, within what a test tells; NaN where the
@@ -96,16 +97,40 @@ const atUsual = (job, rate) => ({
   href: cloneWith(job.id, {'/optimizer/learning_rate': rate})
 });
 
+/** @param {Api.Job} job */
+const usualRate = (job) => ((job.spec?.optimizer?.type ?? 'sgd') === 'sgd' ? 0.01 : 0.001);
+
+/**
+ * The rate to try next where one is far too high, NaN where it is not: a usual one, which for sgd
+ * is ten times as high without the momentum that adds steps up.
+ * @param {Api.Job} job
+ */
+export function rateFromFarAbove(job) {
+  const {learning_rate: rate = 0, type = 'sgd', momentum = 0} = job.spec?.optimizer || {};
+  const usual = usualRate(job);
+  const next = type === 'sgd' ? usual * Math.max(1, 10 * (1 - momentum)) : usual;
+  return rate > FAR_TOO_HIGH * usual ? Number(next.toPrecision(3)) : NaN;
+}
+
+/**
+ * A clone with a lower rate.
+ * @param {Api.Job} job
+ */
+function atLower(job) {
+  const next = rateFromFarAbove(job);
+  return known(next) ? atUsual(job, next) : atRate(job, 0.1);
+}
+
 /**
  * Of a run that learned nothing: less where the rate is large, more where it is small, and the
- * usual one where ten times as much would still be far from it. At a usual rate a loss that falls
- * asks for more epochs.
+ * usual one where ten times as much, or a tenth, would still be far from it. At a usual rate a loss
+ * that falls asks for more epochs.
  * @param {Api.Job} job
  * @param {boolean} falls whether the train loss does
  */
 export function anotherRate(job, falls) {
-  const {learning_rate: rate = 0, type = 'sgd'} = job.spec?.optimizer || {};
-  const usual = type === 'sgd' ? 0.01 : 0.001;
+  const {learning_rate: rate = 0} = job.spec?.optimizer || {};
+  const usual = usualRate(job);
   const epochs = LONGER * (job.spec?.epochs || 0);
   if (falls && epochs > 0 && rate >= usual && rate <= 10 * usual) {
     return {
@@ -113,7 +138,9 @@ export function anotherRate(job, falls) {
       href: cloneWith(job.id, {'/epochs': epochs})
     };
   }
-  return rate > 0 && 10 * rate < usual ? atUsual(job, usual) : atRate(job, rate > 0.001 ? 0.1 : 10);
+  return rate > 0 && 10 * rate < usual ? atUsual(job, usual)
+      : rate > 0.001                   ? atLower(job)
+                                       : atRate(job, 10);
 }
 
 /**
@@ -138,7 +165,7 @@ export const calmer = (job) => (job.spec?.optimizer?.schedule?.factor ?? 0) > 1 
   text: 'Clone with a rate that does not rise',
   href: cloneWith(job.id, {'/optimizer/schedule': {type: 'constant'}})
 }
-                                                                                : atRate(job, 0.1);
+                                                                                : atLower(job);
 
 /** @param {Run} run */
 function accuracyOf({job, tests}) {

@@ -7,7 +7,7 @@ import {specAgain} from '../spec/tags.js';
 import {known, list, loss, percent, place, plain, plural} from '../text/format.js';
 
 import {becameNaN} from './failure.js';
-import {likeChance} from './learning.js';
+import {likeChance, rateFromFarAbove} from './learning.js';
 
 /**
  * `button` is what its button says.
@@ -121,9 +121,10 @@ function startSlower(failed) {
   if (!becameNaN(job) || !rate || resumeFromBest(failed)) {
     return null;
   }
-  const slower = Number((rate / 10).toPrecision(6));
+  const usual = rateFromFarAbove(job);
+  const slower = known(usual) ? usual : Number((rate / 10).toPrecision(6));
   return {
-    title: 'Start again with a tenth of the rate',
+    title: 'Start again with a ' + (known(usual) ? 'usual' : 'tenth of the') + ' rate',
     effect: 'learning rate ' + plain(slower) + ' instead of ' + plain(rate) +
         '; from the beginning, since no checkpoint is good',
     button: 'Start again',
