@@ -1,6 +1,6 @@
 """Who is slow, and by how much: the sentence against what was measured of each node."""
 from canned import job, worker
-from test_pure import page  # noqa: F401  (a fixture)
+from test_pure import NARROW, page  # noqa: F401  (a fixture)
 from test_verdict import FALLS, changes, verdict
 
 
@@ -35,6 +35,38 @@ def test_the_straggler_is_who_was_measured_to_be_slow_whatever_the_lines_say(pag
             w["fit"]["fixed_seconds"] = fixed
         got = verdict(page, job(workers=together), FALLS)
         assert got["straggler"] == "slow", "who finishes with the smaller minibatch is slower"
+
+
+def test_a_straggler_that_began_with_a_small_minibatch_has_one(page):
+    """A clone begins with minibatches by the profiles of its first run: "its minibatch is still 8;
+    it changes as soon as enough steps are measured" was said for half a minute."""
+    workers = [worker(0, "fast", 48, compute=0.15), worker(1, "mid", 48, compute=0.15),
+               worker(2, "slow", 8, compute=0.11)]
+    begun = [{"version": 1, "step": 0, "batches": {"fast": 48, "mid": 48, "slow": 8}}]
+    document = job(state="running", workers=workers)
+    document["assignment"]["global_batch"] = 104
+    text = verdict(page, document, FALLS, assignments=begun)["text"].replace(NARROW, " ")
+    assert text == ("slow computes 4.4× slower than the median node, so its minibatch is 8. "
+                    "Computing a step takes between 0.110 s and 0.150 s.")
+    document["state"] = "succeeded"
+    text = verdict(page, document, FALLS, assignments=begun)["text"].replace(NARROW, " ")
+    assert ", so its minibatch was 8. Computing a step took between 0.110 s and" in text
+    begun[0]["batches"] = {"fast": 36, "mid": 36, "slow": 32}
+    document["state"] = "running"
+    assert "still" in verdict(page, document, FALLS, assignments=begun)["text"]
+
+
+def test_a_straggler_under_a_server_makes_nobodys_step_longer(page):
+    """Dynamic minibatches would have made "a step about 62 % shorter": the clone took as long."""
+    workers = [worker(0, "fast", 32, compute=0.1), worker(1, "mid", 32, compute=0.1),
+               worker(2, "slow", 32, compute=0.4)]
+    document = job(workers=workers, servers=[{"rank": 3}])
+    document["spec"].update(strategy={"type": "asgd", "servers": 1},
+                            batching={"global_batch": 96, "policy": "equal"})
+    got = verdict(page, document, FALLS)
+    assert "so its gradients arrived late. Dynamic minibatches would have made all gradients " \
+        "about equally stale." in got["text"] and "shorter" not in got["text"]
+    assert changes(got) == {"/batching/policy": "dynamic"}
 
 
 def test_a_larger_batch_is_offered_with_a_rate_that_suits_it(page):

@@ -183,19 +183,27 @@ function tooSmall(c) {
 }
 
 /**
- * Minibatches are dynamic and the straggler's did not become smaller.
+ * Minibatches are dynamic and the straggler's did not become smaller; it may have begun so, by what
+ * an earlier job measured.
  * @param {Compared} c
  * @returns {Page.Verdict}
  */
 function unchanged(c) {
   const {say} = c;
   const fits = c.spread < TOGETHER;
-  const last = c.assignments[c.assignments.length - 1]?.batches?.[c.slow.node] ?? c.slow.batch;
+  const given = c.assignments[c.assignments.length - 1]?.batches?.[c.slow.node];
+  const last = Math.round(given ?? c.slow.batch);
+  const multiple = LEAST_MINIBATCHES[1];
+  const equal = multiple * Math.floor(globalBatch(c.job) / c.workers.length / multiple);
+  const small = last < equal; /* of an equal split some have less, by rounding */
   const [least, most] = alike(c.shortest, c.longest);
-  const apart = c.past ? '; computing a step took between ' + least + ' and ' + most + '.'
-                       : '. Its minibatch is still ' + c.slow.batch +
+  const between =
+      'computing a step ' + say('takes', 'took') + ' between ' + least + ' and ' + most + '.';
+  const apart = small ? ', so its minibatch ' + say('is ', 'was ') + last + '. ' + capital(between)
+      : c.past        ? '; ' + between
+                      : '. Its minibatch is still ' + c.slow.batch +
           '; it changes as soon as enough steps are measured.';
-  const text = fits ? '; its minibatch of ' + Math.round(last) + ' ' + say('lets', 'let') + ' ' +
+  const text = fits ? '; its minibatch of ' + last + ' ' + say('lets', 'let') + ' ' +
           everyone(c.workers.length) + ' finish a step together: ' + most + ' of computing.'
                     : apart;
   return {
@@ -230,12 +238,13 @@ function fixed(c) {
   const step = Math.max(...c.steps.map((x) => x.all));
   const shorter = (c.longest - globalBatch(c.job) / rate) / step;
   const gains = shorter > 0.05;
-  const advice = gains ? ' Dynamic minibatches would ' + say('make', 'have made') +
-          ' a step about ' + percent(shorter, 0) + ' shorter.'
-                       : '';
+  const served = hasServers(c.job); /* where nobody waits for a slow one */
+  const would = ' Dynamic minibatches would ' + say('make', 'have made');
+  const advice = !gains ? ''
+      : served          ? would + ' all gradients about equally stale.'
+                        : would + ' a step about ' + percent(shorter, 0) + ' shorter.';
   const waits = c.steps.filter((x) => x.node !== c.slow.node)
                     .map((x) => (step > 0 ? (c.longest - x.own) / step : 0));
-  const served = hasServers(c.job);
   const cost = served ? ', and the minibatches ' + say('are ', 'were ') + policy +
           ', so its gradients ' + say('arrive', 'arrived') + ' late.'
                       : ': the others ' + say('wait ', 'waited ') + percent(median(waits), 0) +
