@@ -320,6 +320,22 @@ def test_programs_that_were_started_again_are_marked_and_listed(page):
     until("it is marked", lambda: page.all(".lane-mark.crash"))
 
 
+def test_a_program_that_ended_before_its_first_step_is_marked_at_the_beginning(page):
+    """It was marked at step 1; by time it was not marked, since the job starts with a step."""
+    at = call(page, "/js/views/job/model/curves.js", """[-2, 0.25, 0.75].map((time) => {
+        const curves = new m.Curves('x', 600);
+        curves.scale = {step: [1, 2], time: [0.5, 1], samples: [64, 128]};
+        return curves.stepAtTime(time);
+    })""")
+    assert at == [0, 0.5, 1.5]
+    [mark] = call(page, "/js/views/job/happened/marks.js", """m.marksOf({
+        job: {}, placed: () => [], lost: [], left: [], checkpoints: [],
+        crashes: {list: [{node: 'b', rank: 1, time: -2, message: 'KeyError'}]},
+        curves: {stepAtTime: (time) => 0, xOfStep: (step, time) => time}
+    })""")
+    assert mark["x"] == 0
+
+
 def places(page):
     """Of each chart: the widths of its place and of its plot; and where the lane's marks stand."""
     return page.script(

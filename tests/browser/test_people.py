@@ -27,6 +27,23 @@ def test_an_admin_issues_a_token_and_revokes_it(page, service):
     page.check_console()
 
 
+def test_a_phone_shows_the_button_that_revokes_and_names_the_dates(page, service):
+    """The button was behind a scroll."""
+    service.post("tokens", {"name": "phoebe", "role": "viewer"})
+    page.click(".to-people")
+    page.wait_text(".tokens-table tbody", "phoebe")
+    assert "Ends never" not in page.text(".tokens-table"), "the head says so"
+    page.resize(390, mobile=True)
+    try:
+        for _ in ("the button", "the question"):
+            assert page.script("""return Math.max(...[...document.querySelectorAll(
+                '.tokens-table td')].map((td) => td.getBoundingClientRect().right))""") <= 390
+            page.wait_text(".tokens-table", "Ends never")
+            page.click(".tokens-table button")
+    finally:
+        page.resize_back()
+
+
 def test_a_name_that_is_refused_is_told(page):
     page.click(".to-people")
     page.wait_text("h1", "People")

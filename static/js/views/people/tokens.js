@@ -18,6 +18,14 @@ function sourceText(t) {
   return t.source === 'file' ? 'token file' : 'issued' + (t.by ? ' by ' + t.by : '');
 }
 
+/**
+ * A cell that names its column where phones have no heads.
+ * @param {string} head
+ * @param {string} text
+ */
+const dated = (head, text) =>
+    h('td', null, head && text ? h('span', {class: 'own-head', text: head + ' '}) : null, text);
+
 export class Tokens {
   /**
    * @param {import('./model.js').PeopleModel} data
@@ -87,7 +95,7 @@ export class Tokens {
     fill(this.body,
         this.data.tokens.map(
             (t) => h('tr', null, h('td', {text: t.name}), h('td', {text: t.role}),
-                h('td', {text: sourceText(t)}), h('td', {text: t.created ? when(t.created) : ''}),
-                h('td', {text: endText(t)}), h('td', null, this.revoking(t)))));
+                h('td', {text: sourceText(t)}), dated('Made', t.created ? when(t.created) : ''),
+                dated(t.expired ? '' : 'Ends', endText(t)), h('td', null, this.revoking(t)))));
   }
 }

@@ -18,13 +18,12 @@ class TrialRow {
     this.pill = pill(trial.state);
     this.metric = h('td', {class: 'num'});
     this.jobs = h('td', {class: 'trial-jobs'});
-    this.node =
-        h('tr', {data: {trial: String(trial.number)}}, h('td', {class: 'num', text: trial.number}),
-            this.jobs, h('td', null, this.pill), parameters.map(({pointer}) => h('td', {
-              class: typeof trial.settings[pointer] === 'number' ? 'num' : null,
-              text: settingText(trial.settings[pointer])
-            })),
-            this.metric);
+    this.node = h('tr', {data: {trial: String(trial.number)}},
+        h('td', {class: 'num', text: trial.number}), this.jobs, this.metric,
+        h('td', null, this.pill), parameters.map(({pointer}) => h('td', {
+          class: typeof trial.settings[pointer] === 'number' ? 'num' : null,
+          text: settingText(trial.settings[pointer])
+        })));
   }
 
   /**
@@ -67,10 +66,9 @@ export class Trials {
     const {metric, parameters, trials} = data.sweep;
     this.body = h('tbody');
     const heads = [
-      ...numeric('Trial'), 'Jobs', 'State',
-      ...parameters.map(({pointer}) => head(titleOf(pointer), trials[0]?.settings[pointer])),
-      ...numeric(metricTitle(metric.name))
-    ];
+      ...numeric('Trial'), 'Jobs', ...numeric(metricTitle(metric.name)), 'State',
+      ...parameters.map(({pointer}) => head(titleOf(pointer), trials[0]?.settings[pointer]))
+    ]; /* the result before the settings: of these a phone shows the first */
     this.node = h('section', {'aria-label': 'Trials'},
         h('div', {class: 'row-title'}, h('h2', {text: 'Trials'})),
         scroller('Trials, table', table('Trials', heads, this.body, 'trial-table'), 'sweep-stage'));

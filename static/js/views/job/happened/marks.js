@@ -71,7 +71,7 @@ function crashMarks(data) {
   return data.crashes.list.map((c) => ({
     kind: 'crash',
     step: data.curves.stepAtTime(c.time),
-    time: c.time,
+    time: Math.max(0, c.time), /* a job starts with its first step */
     text: 'program of ' + c.node + ' started again',
     title: c.node + ', rank ' + c.rank + ': ' + c.message
   }));

@@ -173,12 +173,13 @@ export class Curves {
   }
 
   /**
-   * The step at a time, NaN where no series tells it.
+   * The step at a time, 0 before the first one, NaN where no series tells it.
    * @param {number} seconds
    */
   stepAtTime(seconds) {
-    return Number.isFinite(seconds) && this.scale.time.length
-        ? between(this.scale.time, this.scale.step, Math.max(0, seconds))
+    const {time, step} = this.scale;
+    return Number.isFinite(seconds) && time.length
+        ? between([0, ...time], [0, ...step], Math.max(0, seconds))
         : NaN;
   }
 
