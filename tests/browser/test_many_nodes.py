@@ -79,6 +79,25 @@ def test_of_128_rows_of_heat_no_text_is_printed_over_another(page):
     assert "node-000" in page.text(".dist.named")
 
 
+def test_heat_of_a_run_that_is_over_follows_the_theme(page):
+    """A dark page had the light one's rows, since nothing more comes of such a run."""
+    nodes = [worker(i, f"n{i}", staleness={"mean": 4, "max": 9}) for i in range(12)]
+    document = job(workers=nodes, servers=[{"rank": 12}])
+    document["spec"]["strategy"] = {"type": "asgd", "servers": 1}
+    rows = [curve("staleness", [i % 7 for i in range(100)], w["node"]) for w in nodes]
+    canned.show(page, document, [curve("train_loss", [2.3] * 100), *rows])
+    row = "return document.querySelector('.heat-row')?.toDataURL()"
+    until("heat is drawn", lambda: page.script(row))
+    try:
+        seen = set()
+        for theme in ("light", "dark"):
+            page.script("window.evenstepTheme.set(arguments[0])", theme)
+            until(f"heat in {theme}", lambda: page.script(row) not in seen)  # noqa: B023
+            seen.add(page.script(row))
+    finally:
+        page.script("window.evenstepTheme.set('auto')")
+
+
 def test_a_long_word_in_a_sentence_does_not_widen_the_page(page):
     error = {"code": "invalid", "message": "ValueError: " + "x" * 400, "rank": 1, "node": "b",
              "attempt": 1}

@@ -5,6 +5,30 @@ import json
 from service import spec, until
 
 
+# of the page, and the median of what each chart's picture has: its axes are pale on a pale page
+LIGHTNESS = """
+const pale = (rgb) => rgb.slice(0, 3).reduce((a, b) => a + b) / 3;
+const page = pale(getComputedStyle(document.body).backgroundColor.match(/[0-9]+/g).map(Number));
+const images = [...document.querySelectorAll('.chart img')].filter((i) => i.naturalWidth > 100);
+const axes = images.map((image) => {
+  const canvas = document.createElement('canvas');
+  [canvas.width, canvas.height] = [image.naturalWidth, image.naturalHeight];
+  const brush = canvas.getContext('2d');
+  brush.drawImage(image, 0, 0);
+  const {data} = brush.getImageData(0, 0, canvas.width, canvas.height);
+  const drawn = [];
+  for (let i = 0; i < data.length; i += 4) {
+    if (data[i + 3] === 255) {
+      drawn.push(pale(data.slice(i, i + 3)));
+    }
+  }
+  drawn.sort((a, b) => a - b);
+  return drawn[drawn.length >> 1];
+}).filter((v) => v !== undefined);
+return axes.length ? [page, ...axes] : null;
+"""
+
+
 def test_a_finished_run_is_one_file_that_needs_no_server(page, service, tmp_path):
     # a name with markup in it: the file is made of the page's text, so nothing of it may be taken
     # for an element
@@ -33,6 +57,12 @@ def test_a_finished_run_is_one_file_that_needs_no_server(page, service, tmp_path
     shown = until("all pictures are decoded",
                   lambda: (found := pictures()) and all(wide for _, wide in found) and found)
     assert all(src == "data:image/png;base64," and wide > 100 for src, wide in shown)
+    for theme in ("dark", "light"):  # the reader's, whatever the page had
+        page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
+            "features": [{"name": "prefers-color-scheme", "value": theme}]})
+        seen = until(f"charts are decoded in {theme}", lambda: page.script(LIGHTNESS))
+        assert all((light > 128) is (theme == "light") for light in seen), (theme, seen)
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
     assert page.all("svg.lanes-svg rect"), "the last steps, which were not on the screen"
     folds = page.script("""return [...document.querySelectorAll('details.fold')].map((d) => {
         d.open = true; return [d.id, d.querySelector('.fold-body').innerText.trim()]; })""")

@@ -119,6 +119,7 @@ export class JobView {
     this.group.addEventListener('hover', () => this.draw('hover'));
     stream.addEventListener('state', this.onState);
     PHONE.addEventListener('change', this.onState);
+    window.addEventListener('evenstep-theme', this.onState);
   }
 
   /* Highlights a node in every chart; once more releases it. */
@@ -218,12 +219,17 @@ export class JobView {
     const turn = () => folded.forEach((more) => more.click());
     turn();
     try {
-      this.drawNow();
+      this.drawAll();
       await Promise.all(this.parts.map((part) => part.complete?.()));
       await copy();
     } finally {
       turn();
     }
+  }
+
+  drawAll() {
+    this.changes.add('all');
+    this.drawNow();
   }
 
   draw(what = 'all') {
@@ -236,6 +242,7 @@ export class JobView {
     clearTimeout(this.zoomTimer);
     stream.removeEventListener('state', this.onState);
     PHONE.removeEventListener('change', this.onState);
+    window.removeEventListener('evenstep-theme', this.onState);
     this.data.close();
     this.group.close();
     this.parts.forEach((part) => part.close?.());

@@ -123,7 +123,8 @@ export class Actions {
   /* The run as one file that needs no server. */
   async save() {
     try {
-      await this.view.complete(() => saveOneFile(this.data.id, this.data.job.name));
+      await this.view.complete(
+          () => saveOneFile(this.data.id, this.data.job.name, () => this.view.drawAll()));
     } catch (e) {
       fill(this.question, notice('bad', /** @type {Error} */ (e).message));
     }

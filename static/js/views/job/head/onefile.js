@@ -1,6 +1,7 @@
 /* A finished run as one HTML file that needs no server: the page as it is shown, its charts as
    pictures, its styles within, and the run's documents and series as JSON. The file runs no script
-   and asks for nothing: its own Content-Security-Policy says so. */
+   and asks for nothing: its own Content-Security-Policy says so. It is light or dark as its reader
+   is, so each chart is there in both themes. */
 import {h} from '../../../elements/dom.js';
 import {get, job as path} from '../../../service/api.js';
 
@@ -11,14 +12,25 @@ const POINTS = 1000; /* of each series */
 const LEFT_OUT = 'script, link, .skip, #top, #banner, noscript, .actions, .ask-place, .crumbs, ' +
     '.lanes-caption, .controls, .drawer, .tool, .label-tools, #whatif, #advice, ' +
     '.remedies, .few, [hidden]';
-const QUIET = 'button { pointer-events: none } .rows, .folds { margin-bottom: 24px }';
+const QUIET = 'button { pointer-events: none } .rows, .folds { margin-bottom: 24px } ' +
+    'picture { display: contents }';
+const DARK = '(prefers-color-scheme: dark)';
+const THEMES = ['light', 'dark'];
+
+/* The colours of the dark theme, for readers whose browser asks for it. */
+function darkStyles() {
+  const rules = [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules]);
+  const dark = rules.find((r) => r instanceof CSSStyleRule && /data-theme/.test(r.selectorText));
+  return '@media ' + DARK + ' { :root { ' + /** @type {CSSStyleRule} */ (dark).style.cssText +
+      ' } }';
+}
 
 /** The text of every style sheet of the page. */
 async function styles() {
   const sheets =
       /** @type {HTMLLinkElement[]} */ ([...document.querySelectorAll('link[rel=stylesheet]')]);
   const texts = await Promise.all(sheets.map(async ({href}) => (await fetch(href)).text()));
-  return [...texts, QUIET].join('\n');
+  return [...texts, darkStyles(), QUIET].join('\n');
 }
 
 /**
@@ -57,26 +69,66 @@ function dropEmptyFolds(copy) {
 }
 
 /**
- * What a canvas shows, as a picture of the same place and size.
- * @param {HTMLCanvasElement} canvas
- * @param {Element} twin its copy, which is blank
+ * The page is painted in a theme two frames later: charts hear of it in one.
+ * @param {string} theme
+ * @param {() => void} paint what is not painted at once
  */
-function asPicture(canvas, twin) {
-  const picture = h('img', {src: canvas.toDataURL(), alt: canvas.getAttribute('aria-label') || ''});
-  picture.className = canvas.className;
-  picture.style.cssText = canvas.style.cssText;
-  twin.replaceWith(picture);
+async function paintIn(theme, paint) {
+  document.documentElement.dataset.theme = theme;
+  window.dispatchEvent(new Event('evenstep-theme'));
+  for (let frame = 0; frame < 2; frame++) {
+    await new Promise(requestAnimationFrame);
+  }
+  paint();
 }
 
-/* The page's document without what needs the service, its canvases as pictures. */
-function copyOfPage() {
+/**
+ * What each canvas of the page shows in either theme, '' for one that is not drawn.
+ * @param {() => void} paint
+ * @returns {Promise<string[][]>}
+ */
+async function paintings(paint) {
+  const own = document.documentElement.dataset.theme || THEMES[0];
+  const painted = [];
+  try {
+    for (const theme of THEMES) {
+      await paintIn(theme, paint);
+      painted.push([...document.querySelectorAll('canvas')].map(
+          (c) => (c.width > 0 && c.height > 0 ? c.toDataURL() : '')));
+    }
+  } finally {
+    await paintIn(own, paint);
+  }
+  return painted;
+}
+
+/**
+ * What a canvas shows, as a picture of the same place and size.
+ * @param {HTMLCanvasElement} canvas
+ * @param {string} light
+ * @param {string} dark
+ */
+function asPicture(canvas, light, dark) {
+  const image = h('img', {src: light, alt: canvas.getAttribute('aria-label') || ''});
+  image.className = canvas.className;
+  image.style.cssText = canvas.style.cssText;
+  return dark === light ? image
+                        : h('picture', null, h('source', {media: DARK, srcset: dark}), image);
+}
+
+/**
+ * The page's document without what needs the service, its canvases as pictures.
+ * @param {string[][]} painted
+ */
+function copyOfPage([light, dark]) {
   const copy = /** @type {HTMLElement} */ (document.documentElement.cloneNode(true));
   const blank = copy.querySelectorAll('canvas');
   document.querySelectorAll('canvas').forEach((canvas, i) => {
-    if (canvas.width > 0 && canvas.height > 0) {
-      asPicture(canvas, blank[i]);
+    if (light[i]) {
+      blank[i].replaceWith(asPicture(canvas, light[i], dark[i]));
     }
   });
+  copy.removeAttribute('data-theme');
   copy.querySelectorAll(LEFT_OUT).forEach((node) => node.remove());
   dropEmptyFolds(copy);
   copy.querySelectorAll('a').forEach((a) => a.removeAttribute('href'));
@@ -87,11 +139,12 @@ function copyOfPage() {
 /**
  * The file's text.
  * @param {string} id
+ * @param {() => void} paint paints the page at once
  */
-export async function oneFile(id) {
+export async function oneFile(id, paint) {
   const [css, facts] = await Promise.all([styles(), factsOf(id)]);
   await drawSettings();
-  const copy = copyOfPage();
+  const copy = copyOfPage(await paintings(paint));
   /* in a script nothing is escaped but this way */
   const json = JSON.stringify(facts).replace(/</g, '\\u003c');
   copy.querySelector('head')?.append(
@@ -110,9 +163,10 @@ export async function oneFile(id) {
  * Hands the file to the browser as a download.
  * @param {string} id
  * @param {string} name of the job
+ * @param {() => void} paint paints the page at once
  */
-export async function saveOneFile(id, name) {
-  const href = URL.createObjectURL(new Blob([await oneFile(id)], {type: 'text/html'}));
+export async function saveOneFile(id, name, paint) {
+  const href = URL.createObjectURL(new Blob([await oneFile(id, paint)], {type: 'text/html'}));
   const safe = name.replace(/[^A-Za-z0-9._-]+/g, '-') || 'run';
   const link = h('a', {href, download: safe + '-' + id.slice(0, 8) + '.html'});
   link.click();
