@@ -59,6 +59,30 @@ def test_leaving_the_page_ends_the_trial_that_runs(page, service):
     until("it was cancelled", lambda: states() == ["cancelled"])
 
 
+AWAY = """
+const real = window.fetch;
+window.fetch = (url, options) => /jobs/.test(String(url)) ? Promise.reject(new TypeError('gone'))
+                                                          : real(url, options);
+window.back = () => { window.fetch = real; };
+"""
+
+
+def test_a_service_that_is_away_for_a_while_costs_no_trial(page, service):
+    """A service that was started anew in a trial, 7 s, left "Not measured: asgd: the service does
+    not answer" and a job that nobody ended; what came after it was not tried at all."""
+    open_form(page)
+    small(page)
+    page.type("#trial-seconds", "2")
+    page.click("#try")
+    page.wait_text(".trials [role=status]", "2 of 3")
+    page.script(AWAY)
+    page.wait_text(".trials [role=status]", "^The trial goes on, but the service does not answer")
+    page.script("window.back()")
+    page.wait_text(".trials [role=status]", "^3 trials done", 180)
+    assert len([name for name, yes in page.script(ROWS) if yes]) == 3
+    assert all(j["state"] in ("cancelled", "succeeded") for j in trials(service))
+
+
 def test_what_to_expect_is_asked_again_when_the_trials_nodes_are_free(page, service):
     open_form(page)
     small(page)

@@ -12,6 +12,8 @@ const POLL_MS = 500;
 const FEW = 3;
 /* Into which a trial's time is cut, to say how much its speed varies. */
 const MOMENTS = 20;
+/* Answers of a service that is away or has no store: 0 is none. */
+const AWAY = [0, 503, 504];
 const ENDED = ['succeeded', 'failed', 'cancelled'];
 
 /** @typedef {Api.StrategyPrediction} Row */
@@ -116,6 +118,7 @@ export class Trials {
     const seconds = Math.max(1, Number(this.seconds.value) || SECONDS);
     this.seconds.value = String(seconds); /* what was not a number is not left to stand */
     const wanted = this.chosen();
+    const before = this.jobs.length;
     /** @type {string[]} */
     const failed = [];
     this.stopped = false;
@@ -133,18 +136,42 @@ export class Trials {
     this.go.disabled = false;
     this.stop.hidden = true;
     this.forget.hidden = this.jobs.length === 0;
-    say(this.said, this.outcome(failed));
+    say(this.said, this.outcome(failed, this.jobs.length - before));
     this.over();
   }
 
-  /** @param {string[]} failed strategies that were not measured, each with its reason */
-  outcome(failed) {
-    const n = this.jobs.length;
+  /**
+   * @param {string[]} failed strategies that were not measured, each with its reason
+   * @param {number} n trials of this time
+   */
+  outcome(failed, n) {
     const done = plural(n, 'trial') + (this.stopped ? ', stopped' : ' done') + '; ' +
         (n === 1 ? 'it stays' : 'they stay') + ' in the list of jobs with the tag “' + TAG + '”.';
     return [failed.length > 0 && 'Not measured: ' + failed.join('; ') + '.', n > 0 && done]
         .filter(Boolean)
         .join(' ');
+  }
+
+  /**
+   * A trial's document. A service that is away is waited for, since its trial goes on.
+   * @param {string} id
+   * @returns {Promise<Api.Job>}
+   */
+  async look(id) {
+    for (const said = this.said.textContent || '';;) {
+      try {
+        const job = await get(path(id));
+        say(this.said, said);
+        return job;
+      } catch (e) {
+        const {status, message} = /** @type {import('../../service/api.js').ApiError} */ (e);
+        if (!AWAY.includes(status) || this.stopped) {
+          throw e;
+        }
+        say(this.said, 'The trial goes on, but ' + message + ' …');
+        await pause();
+      }
+    }
   }
 
   /**
@@ -178,8 +205,7 @@ export class Trials {
   async follow(id, strategy, seconds) {
     const points = [{seconds: 0, samples: 0}];
     for (;;) {
-      /** @type {Api.Job} */
-      const job = await get(path(id));
+      const job = await this.look(id);
       const point = {seconds: job.seconds || 0, samples: job.progress?.samples || 0};
       const over = ENDED.includes(job.state) || this.stopped || point.seconds >= seconds;
       if (point.seconds > points[points.length - 1].seconds + (over ? 0 : seconds / MOMENTS)) {
@@ -200,13 +226,13 @@ export class Trials {
    * @param {string} id
    */
   async halt(id) {
-    let {state} = await get(path(id));
+    let {state} = await this.look(id);
     if (!ENDED.includes(state)) {
       await post(path(id, 'cancel')).catch(() => {}); /* it has ended meanwhile */
     }
     while (!ENDED.includes(state)) {
       await pause();
-      ({state} = await get(path(id)));
+      ({state} = await this.look(id));
     }
     this.running = '';
   }
