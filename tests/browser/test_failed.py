@@ -98,6 +98,25 @@ def test_a_lost_node_is_no_reason_to_begin_again_nor_to_go_on_with_what_diverged
     assert text.startswith("b was lost about step 1,000: no progress. Training diverged: ")
 
 
+def test_a_job_that_used_its_time_is_offered_more_of_it(page):
+    """"Start again as it was, if the cause is gone": it would have ended in the same place."""
+    document = job(state="failed", seconds=24.1, error={
+        "code": "timeout", "node": None, "message": "the job has used the 24 s"})
+    document["spec"]["max_seconds"] = 24
+    document["progress"]["fraction"] = 0.2
+    failed = {"job": document, "artifacts": ["checkpoints"], "tests": []}
+
+    def offers():
+        return call(page, "/js/sentences/remedies.js", f"m.remedies({json.dumps(failed)})")
+    goes_on, again = offers()
+    assert "where it ended, with 2\u202fmin 20\u202fs;" in goes_on["effect"]
+    assert again["title"] == "Start again with more time"
+    assert f"in which it came 20{NARROW}% of the way" in again["effect"]
+    assert goes_on["spec"]["max_seconds"] == again["spec"]["max_seconds"] == 140
+    document["seconds"] = 3  # max_wall_seconds, while it waited for nodes
+    assert [r["title"] for r in offers()][-1] == "Start again as it was"
+
+
 def test_bad_data_are_not_put_down_to_a_node(page):
     """A data set with a NaN was answered by "Train without b"."""
     for code, offers in (("data", 0), ("device", 2)):

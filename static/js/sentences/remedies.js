@@ -4,7 +4,7 @@
 import {bestEvaluation, rateAt} from '../measures/measures.js';
 import {classesOf} from '../spec/spec.js';
 import {specAgain} from '../spec/tags.js';
-import {known, list, loss, percent, place, plain, plural} from '../text/format.js';
+import {duration, known, list, loss, percent, place, plain, plural} from '../text/format.js';
 
 import {becameNaN} from './failure.js';
 import {likeChance, rateFromFarAbove} from './learning.js';
@@ -19,6 +19,7 @@ import {likeChance, rateFromFarAbove} from './learning.js';
  */
 
 const BEST = 'best.safetensors';
+const AMPLE = 1.2; /* times the seconds that are needed */
 /* Codes of errors whose cause may be gone. */
 const PASSING = ['peer', 'timeout', 'unavailable', 'io', 'device', 'not_found'];
 /** Among the artifacts: there is a checkpoint from which the job can go on. */
@@ -140,18 +141,51 @@ export const mayGoOn = ({job, tests}) =>
     PASSING.includes(job.error?.code || '') && !becameNaN(job) && !lostIt({job, tests});
 
 /**
+ * Seconds that all epochs of a job need which has trained as long as it may; NaN for any other.
+ * @param {Api.Job} job
+ */
+function neededTime({error, progress, seconds = 0, spec}) {
+  const most = spec?.max_seconds ?? 0;
+  const ranOut = error?.code === 'timeout' && !error.node && most > 0 && seconds >= 0.9 * most;
+  return ranOut ? Number((AMPLE * most / (progress?.fraction ?? NaN)).toPrecision(2)) : NaN;
+}
+
+/**
  * Where it ended, with its optimizer's state.
  * @param {Failed} failed
  * @returns {Remedy | null}
  */
 function goOn(failed) {
-  return failed.artifacts.includes(CHECKPOINTS) && mayGoOn(failed) ? {
-    title: 'Go on from the last checkpoint',
-    effect: 'where it ended, if the cause is gone; the optimizer and the epochs go on too',
-    button: 'Go on',
-    spec: continued(failed.job)
+  if (!failed.artifacts.includes(CHECKPOINTS) || !mayGoOn(failed)) {
+    return null;
   }
-                                                                   : null;
+  const needed = neededTime(failed.job);
+  const spec = continued(failed.job);
+  const cause = known(needed) ? 'with ' + duration(needed) : 'if the cause is gone';
+  return {
+    title: 'Go on from the last checkpoint',
+    effect: 'where it ended, ' + cause + '; the optimizer and the epochs go on too',
+    button: 'Go on',
+    spec: known(needed) ? {...spec, max_seconds: needed} : spec
+  };
+}
+
+/**
+ * From the beginning with enough time: as it was it would end in the same place.
+ * @param {Failed} failed
+ * @returns {Remedy | null}
+ */
+function withTime({job}) {
+  const needed = neededTime(job);
+  return known(needed) ? {
+    title: 'Start again with more time',
+    effect: duration(needed) + ' instead of ' + duration(job.spec.max_seconds || 0) +
+        ', in which it came ' + percent(job.progress?.fraction ?? 0, 0) +
+        ' of the way; from the beginning',
+    button: 'Start again',
+    spec: again(job, {max_seconds: needed})
+  }
+                       : null;
 }
 
 /**
@@ -180,16 +214,16 @@ function withoutNode({job, alike}) {
  * @returns {Remedy | null}
  */
 function onceMore({job}) {
-  return PASSING.includes(job.error?.code || '') ? {
+  return PASSING.includes(job.error?.code || '') && !known(neededTime(job)) ? {
     title: 'Start again as it was',
     effect: 'if the cause is gone; from the beginning',
     button: 'Start again',
     spec: again(job, {})
   }
-                                                 : null;
+                                                                            : null;
 }
 
-const REMEDIES = [resumeFromBest, startSlower, goOn, withoutNode, onceMore];
+const REMEDIES = [resumeFromBest, startSlower, goOn, withTime, withoutNode, onceMore];
 
 /**
  * @param {Failed} failed
