@@ -288,7 +288,7 @@ static int step_samples(const struct report *r)
     return r->train_samples > 0 && r->train_samples < asked ? (int)r->train_samples : asked;
 }
 
-static void note_workers(const struct report *r, struct live_worker *out)
+static void note_workers(const struct report *r, bool failed, struct live_worker *out)
 {
     double t = r->seconds;
     int batches[SPEC_WORKERS];
@@ -300,7 +300,7 @@ static void note_workers(const struct report *r, struct live_worker *out)
         out[i] = (struct live_worker){.rank = i,
                                       .node = r->cluster->nodes[i].name,
                                       .device = "virtual",
-                                      .state = phase_name(k->phase),
+                                      .state = failed ? "stopped" : phase_name(k->phase),
                                       .batch = batches[i],
                                       .updates = k->updates,
                                       .samples = k->samples,
@@ -369,7 +369,7 @@ static json_t *summary_of(const struct report *r, const struct err *failure)
     if (!workers) {
         return NULL;
     }
-    note_workers(r, workers);
+    note_workers(r, failure, workers);
     struct summary s = {.from = r->from,
                         .name = r->spec->name,
                         .strategy = catalog_get(r->spec->strategy.type)->name,

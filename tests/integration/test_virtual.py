@@ -61,6 +61,7 @@ def test_a_virtual_job_that_diverges_fails_at_once_and_says_where(service):
     assert job["error"]["code"] == "not_finite" and job["attempt"] == 1
     assert "the loss became NaN or infinite: step " in job["error"]["message"]
     assert job["progress"]["step"] > 0 and job["error"]["node"] is None
+    assert {w["state"] for w in job["workers"]} == {"stopped"}
     series = service.get(f"jobs/{job['id']}/series?names=train_loss").json()["series"]
     assert series[0]["total_points"] == job["progress"]["step"]
 
