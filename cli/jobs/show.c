@@ -30,12 +30,25 @@ static const struct column servers[] = {
     {"state", "state", COLUMN_TEXT},      COLUMNS_END,
 };
 
+/* Of a job whose ranks send one another gradients or parameters: it has no server. */
+static const struct column keepers[] = {
+    {"rank", "rank", COLUMN_COUNT},
+    {"keeper on", "host", COLUMN_TEXT},
+    {"state", "state", COLUMN_TEXT},
+    COLUMNS_END,
+};
+
 struct shown {
     char text[COLUMN_BYTES_MOST];
 };
 
 /* The value at a path as text, in a buffer that lives until the end of the statement. */
 #define SHOWN(job, path, kind) column_text((struct shown){{0}}.text, job, path, COLUMN_##kind)
+
+static bool is_served(const json_t *job)
+{
+    return column_get(job, "spec.strategy.servers");
+}
 
 /* Steps of the whole cluster, a global batch each, where a server made more updates than those; 0:
  * a step is an update. */
@@ -45,8 +58,7 @@ static int64_t global_steps(const json_t *job)
            samples = json_number_value(column_get(job, "progress.samples")),
            updates = json_number_value(column_get(job, "progress.step")),
            steps = batch > 0 ? ceil(samples / batch) : 0;
-    bool served = column_get(job, "spec.strategy.servers");
-    return served && updates > 1.2 * steps ? (int64_t)steps : 0;
+    return is_served(job) && updates > 1.2 * steps ? (int64_t)steps : 0;
 }
 
 static void print_figures(const json_t *job)
@@ -132,7 +144,7 @@ static void print_job(const json_t *job)
         terminal_say("  ", "error: %s", message ? message : "no reason is known");
     }
     print_ranks(job, "workers", workers);
-    print_ranks(job, "servers", servers);
+    print_ranks(job, "servers", is_served(job) ? servers : keepers);
 }
 
 int command_show(struct session *s)

@@ -38,3 +38,13 @@ def test_several_lines_of_a_note_are_one_and_as_they_were_in_json(service):
     assert run("tag", id, service=service)[0] == f"{id}\none  two\n"
     told = json.loads(run("tag", id, "--json", service=service)[0])
     assert told["note"] == "one\n\ttwo"
+
+
+def test_a_job_without_a_server_has_a_keeper(service):
+    """Of sync "server on host, version 357, serving" was told."""
+    for strategy in ("sync", "asgd"):
+        id = service.submit(spec(name="kept", epochs=1, workers=1, strategy={"type": strategy}))
+        service.wait(id, "succeeded")
+        out = run("show", id, service=service)[0]
+        assert ("server on" in out) is (strategy == "asgd"), out
+        assert ("keeper on" in out) is (strategy == "sync"), out
