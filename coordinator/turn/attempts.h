@@ -88,6 +88,7 @@ struct run {
     struct stat told;         /* of a virtual job: the file that was told last, */
     size_t told_assignments;  /* and how many assignments and evaluations were */
     size_t told_evaluations;
+    bool log_told;   /* what the simulator printed is in the launcher's log */
     bool stray_told; /* it was logged that a file of another attempt is ignored */
 };
 

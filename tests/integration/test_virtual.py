@@ -62,6 +62,8 @@ def test_a_virtual_job_that_diverges_fails_at_once_and_says_where(service):
     assert "the loss became NaN or infinite: step " in job["error"]["message"]
     assert job["progress"]["step"] > 0 and job["error"]["node"] is None
     assert {w["state"] for w in job["workers"]} == {"stopped"}
+    log = service.get(f"jobs/{job['id']}/logs").text  # it was empty
+    assert log.count("the loss became NaN or infinite") == 1, log
     series = service.get(f"jobs/{job['id']}/series?names=train_loss").json()["series"]
     assert series[0]["total_points"] == job["progress"]["step"]
 

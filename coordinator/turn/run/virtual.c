@@ -12,6 +12,7 @@
 
 #include "common/log.h"
 #include "common/path.h"
+#include "coordinator/monitor/logs.h"
 #include "job/documents/results/summary.h"
 
 enum { FILE_BYTES = 64 << 20 };
@@ -112,8 +113,22 @@ bool run_virtual_silent(struct attempts *a, struct run *r, double now)
     return r->failed || now - r->heard_at > silence_seconds || tell_file(a, r, "summary.json");
 }
 
+/* What the simulator printed is the launcher's log, once. */
+static void tell_log(struct attempts *a, struct run *r)
+{
+    char folder[PATH_MAX];
+    struct logs l = {.job_dir = folder};
+    if (!r->log_told) {
+        snprintf(folder, sizeof folder, "%s/jobs/%s", a->data_dir, r->attempt.job);
+        attempt_output(l.output, a->data_dir, r->attempt.job, r->attempt.number);
+        logs_read(&l, true);
+        r->log_told = true;
+    }
+}
+
 bool run_virtual_finish(struct attempts *a, struct run *r)
 {
+    tell_log(a, r);
     bool finished = r->end.exit_code <= 0 && tell_file(a, r, "summary.json");
     if (!finished) {
         run_virtual_tick(a, r);
