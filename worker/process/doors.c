@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "common/log.h"
 #include "common/machine/host.h"
 #include "common/process/run_as.h"
 #include "job/seal.h"
@@ -75,7 +76,7 @@ static void name_hosts(struct process *w)
     }
 }
 
-static int spread(struct process *w, struct err *e)
+static int spread(struct process *w, const char *attempt, unsigned user, struct err *e)
 {
     struct seat_far far = {.used = true,
                            .keeper = w->c->spec->workers,
@@ -87,6 +88,7 @@ static int spread(struct process *w, struct err *e)
     if (rc < 0) {
         return rc;
     }
+    comm_mpi_name_doors(w->transport, attempt, user);
     comm_mpi_spread_doors(w->transport, &far);
     if (w->c->seat > 0) {
         name_hosts(w);
@@ -94,19 +96,25 @@ static int spread(struct process *w, struct err *e)
     return 0;
 }
 
-int doors_prepare(struct process *w, struct err *e)
+void doors_prepare(struct process *w)
 {
     const struct worker_config *c = w->c;
     struct run_as as = {0};
+    struct err why = {0};
     const char *name = getenv(RUN_AS_VARIABLE);
-    char attempt[64];
+    char attempt[64], quoted[600];
     if (!takes_back(w)) {
-        return 0;
+        return;
     }
     bool other = name && run_as_find(&as, name, NULL) == 0;
     snprintf(attempt, sizeof(attempt), "evenstep/%.32s/%d", c->job, c->attempt);
-    comm_mpi_name_doors(w->transport, attempt, other ? as.uid : geteuid());
-    return is_spread(w) ? spread(w, e) : 0;
+    unsigned user = other ? as.uid : geteuid();
+    if (!is_spread(w)) {
+        comm_mpi_name_doors(w->transport, attempt, user);
+    } else if (spread(w, attempt, user, &why) < 0) {
+        log_warn("worker", "this rank has no door: no worker that is started again reaches it",
+                 "why=%s", log_quote(quoted, sizeof(quoted), why.message));
+    }
 }
 
 int doors_share_key(struct process *w, struct err *e)

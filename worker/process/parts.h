@@ -49,7 +49,7 @@ int user_become(struct worker_config *c, struct err *e);
 
 /* Of a rank of an attempt whose workers may be started again: where these reach it, or it the
  * others. */
-int doors_prepare(struct process *w, struct err *e);
+void doors_prepare(struct process *w);
 /* In such an attempt on several hosts all ranks get a key from the keeper; one that was started
  * again has that of the process before. Every rank calls it. */
 int doors_share_key(struct process *w, struct err *e);

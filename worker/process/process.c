@@ -115,7 +115,10 @@ int process_run(struct worker_config *c, struct err *e)
     w->stop = &terminated;
     w->own.copy.lock = -1;
     w->transport = user_become(c, e) == 0 ? open_transport(c, e) : NULL;
-    int rc = w->transport && doors_prepare(w, e) == 0 ? rank_run(w, e) : -(int)e->code;
+    if (w->transport) {
+        doors_prepare(w);
+    }
+    int rc = w->transport ? rank_run(w, e) : -(int)e->code;
     rc = own_program_close(w, rc, e);
     if (has_lost(w)) {
         comm_abandon(&w->comm); /* what goes to a lost worker never ends */

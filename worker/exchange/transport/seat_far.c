@@ -14,7 +14,10 @@
 
 enum { WAITING_MOST = 64 };
 static const double retry_seconds = 0.02;
-static const struct timeval hello_patience = {.tv_usec = 200000}, knock_patience = {.tv_sec = 2};
+/* A connection of which no byte comes is left to the kernel for so long: who only connects holds
+ * nobody up. */
+static const int silence_seconds = 30;
+static const struct timeval hello_patience = {.tv_usec = 50000}, knock_patience = {.tv_sec = 2};
 
 struct packet { /* the hello, as it is sent */
     uint32_t rank, seat;
@@ -46,6 +49,7 @@ void seat_far_prove(const struct seat_far *f, const struct seat_visit *v, struct
 static bool listen_at(int fd, const struct seat_far *f, int port)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &silence_seconds, sizeof silence_seconds);
     return inet_pton(AF_INET, f->address, &at.sin_addr) == 1 &&
            bind(fd, (struct sockaddr *)&at, sizeof at) == 0 && listen(fd, WAITING_MOST) == 0;
 }
