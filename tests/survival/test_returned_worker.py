@@ -122,13 +122,13 @@ def hangs(service, id):
         os.kill(pid, signal.SIGCONT)
 
 
-@pytest.mark.parametrize("strategy", ["sync", "asgd"])
-def test_workers_of_this_host_and_of_an_agents_reach_each_other(strategy):
+def test_workers_of_this_host_and_of_an_agents_reach_their_server():
     """By ports: the coordinator's host has the attempt's key, the other one its own. Both workers
-    die, the second while it talks to the first by the new way."""
+    die. (In `sync` others write to the one that dies, which their Open MPI may not outlive:
+    docs/deployment.md. tests/cluster has `sync`, on hosts of their own.)"""
     with Service(nodes=NODES[:1] + NODES[2:]) as s, Agent(s, "far", "far=cpu:1,slowdown=320"):
         ready(s, "far")
-        id = submit(s, strategy, epochs=2 * LOCKSTEP_EPOCHS)
+        id = submit(s, "asgd")
         for node in ("far", "fast-1"):
             events, before = Events(s, id), worker(s, id, node)["updates"]
             kill(id, rank_on(s, id, node))
