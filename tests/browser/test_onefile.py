@@ -60,8 +60,8 @@ def test_a_finished_run_is_one_file_that_needs_no_server(page, service, tmp_path
     for theme in ("dark", "light"):  # the reader's, whatever the page had
         page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
             "features": [{"name": "prefers-color-scheme", "value": theme}]})
-        seen = until(f"charts are decoded in {theme}", lambda: page.script(LIGHTNESS))
-        assert all((light > 128) is (theme == "light") for light in seen), (theme, seen)
+        until(f"page and charts are {theme}", lambda: (seen := page.script(LIGHTNESS)) and all(
+            (light > 128) is (theme == "light") for light in seen))  # each is decoded anew
     page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
     assert page.all("svg.lanes-svg rect"), "the last steps, which were not on the screen"
     folds = page.script("""return [...document.querySelectorAll('details.fold')].map((d) => {
