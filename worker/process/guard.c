@@ -61,10 +61,8 @@ static bool prepare(struct guard *g, const struct worker_config *c, int rank)
     snprintf(g->lost.node, sizeof g->lost.node, "%s", c->plan.workers[rank].node);
     g->kept =
         mmap(NULL, sizeof *g->kept, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (g->kept == MAP_FAILED) {
-        return false;
-    }
-    return g->url && seal && sign_unhex(seal, &g->seal, NULL) == 0;
+    g->kept = g->kept == MAP_FAILED ? NULL : g->kept;
+    return g->kept && g->url && seal && sign_unhex(seal, &g->seal, NULL) == 0;
 }
 
 /* For the worker that is forked next. */
