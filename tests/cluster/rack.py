@@ -167,3 +167,16 @@ def node(hub, name):
 
 __all__ = ["Hub", "Machine", "Network", "QUOTAS", "RATE", "ROOT", "TESTS", "node", "reason_against",
            "states", "until"]
+
+
+@contextlib.contextmanager
+def with_programs(net, hosts, node="%s=cpu:1"):
+    """A hub that takes programs, once all these hosts are ready, each with one such node."""
+    hub = Hub(net["hub"])
+    hub.options.append("--allow-programs")
+    with hub, contextlib.ExitStack() as stack:
+        for name in hosts:
+            stack.enter_context(Machine(hub, net[name], node=node % name))
+        until("all hosts are ready",
+              lambda: [states(hub).get(n) for n in hosts] == ["ready"] * len(hosts), 60)
+        yield hub

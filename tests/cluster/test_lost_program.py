@@ -1,11 +1,9 @@
 """Workers with users' programs that are killed on hosts of their own, one or two at once, under a
 strategy that averages parameters (docs/decisions/0080, 0081): the others average without them, over
 the addresses of their hosts, and compute their samples."""
-import contextlib
-
 import pytest
 
-from rack import Hub, Machine, states, until, wired
+from rack import until, wired, with_programs
 from test_lost_averaged_program import Run, assert_as_made
 from test_lost_worker import open_gate
 
@@ -20,13 +18,7 @@ def net():
 
 @pytest.fixture(scope="module")
 def hub(net):
-    made = Hub(net["hub"])
-    made.options.append("--allow-programs")
-    with made, contextlib.ExitStack() as stack:
-        for name in HOSTS:
-            stack.enter_context(Machine(made, net[name]))
-        until("all hosts are ready",
-              lambda: [states(made).get(n) for n in HOSTS] == ["ready"] * len(HOSTS), 60)
+    with with_programs(net, HOSTS) as made:
         yield made
 
 

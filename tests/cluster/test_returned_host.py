@@ -1,6 +1,5 @@
 """A worker that dies on a host of its own is started again there and joins its attempt
 (docs/decisions/0103): it and the others reach each other over the addresses of their hosts."""
-import contextlib
 import json
 import os
 import signal
@@ -9,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from rack import Hub, Machine, states, until, wired
+from rack import until, wired, with_programs
 from service import ranks_of, spec
 from test_lost_worker import COUNTING, TWO_EPOCHS, assert_whole, job_spec, rank_on
 from test_returned_worker import RETURNING, worker
@@ -26,14 +25,7 @@ def net():
 
 @pytest.fixture(scope="module")
 def hub(net):
-    hub = Hub(net["hub"])
-    hub.options.append("--allow-programs")
-    with hub as made, contextlib.ExitStack() as stack:
-        for name in HOSTS:
-            stack.enter_context(
-                Machine(made, net[name], node=f"{name}=cpu:1,slowdown={SLOWDOWN}"))
-        until("all hosts are ready",
-              lambda: [states(made).get(n) for n in HOSTS] == ["ready"] * len(HOSTS), 60)
+    with with_programs(net, HOSTS, f"%s=cpu:1,slowdown={SLOWDOWN}") as made:
         yield made
 
 

@@ -213,15 +213,21 @@ static void leave_progress(struct world *w, const char *id, int attempt, int ste
     json_decref(s.assignments);
 }
 
-static void progress_that_an_earlier_virtual_attempt_left_is_not_told(void **state)
+/* Its first attempt runs. */
+static void begin_virtual(struct world *w, char id[STORE_ID])
 {
-    struct world *w = *state;
-    char id[STORE_ID];
     submit(w,
            "{'cluster': {'seed': 1, 'nodes': [{'name': 'v', 'fixed_seconds': 0.001,"
            " 'seconds_per_sample': 0.001}]}}",
            id);
     tick(w, 0.5);
+}
+
+static void progress_that_an_earlier_virtual_attempt_left_is_not_told(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    begin_virtual(w, id);
     for (int attempt = 2; attempt >= 1; attempt--) {
         leave_progress(w, id, attempt, 7 * attempt, NULL);
         tick(w, 0.5);
@@ -233,11 +239,7 @@ static void a_virtual_run_that_tells_why_it_failed_is_not_tried_again(void **sta
 {
     struct world *w = *state;
     char id[STORE_ID];
-    submit(w,
-           "{'cluster': {'seed': 1, 'nodes': [{'name': 'v', 'fixed_seconds': 0.001,"
-           " 'seconds_per_sample': 0.001}]}}",
-           id);
-    tick(w, 0.5);
+    begin_virtual(w, id);
     struct err why = {0};
     err_set(&why, ERR_NOT_FINITE, "rank 0: the loss became NaN or infinite");
     leave_progress(w, id, 1, 7, &why);

@@ -18,8 +18,8 @@ import math
 
 import torch
 
-from .graph import LINEAR, VALUE_BY_VALUE, constant_of, inputs_of, kind_of, of_parameters
-from .graph import shape_out
+from .graph import LINEAR, PAIRS, VALUE_BY_VALUE, constant_of, inputs_of, kind_of
+from .graph import of_parameters, shape_out
 
 _NODES_MOST, _COLUMNS_MOST, _VALUES_MOST = 20000, 10000, 1 << 20
 _ZERO = 1e-6
@@ -31,7 +31,6 @@ _REDUCES |= {"SortBackward", "TopkBackward", "KthvalueBackward", "MedianBackward
 _REDUCES |= {"LinalgVectorNormBackward", "NormBackward", "ProdBackward"}
 _KEEPS_ROWS = {"SoftmaxBackward", "LogSoftmaxBackward", "SortBackward", "TopkBackward"}
 _DISTANCES = {"CdistBackward", "EuclideanDistBackward"}
-_PAIRS = {"AddBackward", "SubBackward", "MulBackward", "DivBackward"}
 _RUNS_ON = {"CumsumBackward", "LogcumsumexpBackward", "CumprodBackward", "CummaxBackward"}
 _MOVES = {"RollBackward", "FlipBackward"}
 _COLLECTS = {"IndexAddBackward", "ScatterAddBackward", "ScatterReduceBackward"}
@@ -164,7 +163,7 @@ def _compares(node, kind, samples):
         return compares and not all(map(of_parameters, inputs_of(node)))
     if kind in ("MmBackward", "AddmmBackward", "BmmBackward"):
         return _multiplies_samples(node, samples)
-    if kind in _PAIRS:
+    if kind in PAIRS:
         return _pairs_samples(node, samples)
     if kind in _COLLECTS:
         return _collects_rows(node, samples)

@@ -15,7 +15,7 @@ _OF_PARAMETERS |= {"SigmoidBackward", "TanhBackward", "SoftmaxBackward", "Recipr
 _OF_PARAMETERS |= {"TransposeBackward", "CloneBackward", "LinalgVectorNormBackward"}
 _OF_PARAMETERS |= {"SplitBackward", "SplitWithSizesBackward", "SliceBackward", "UnbindBackward"}
 _PRODUCTS = {"MmBackward", "BmmBackward"}
-_PAIRS = {"AddBackward", "SubBackward", "MulBackward", "DivBackward"}
+PAIRS = {"AddBackward", "SubBackward", "MulBackward", "DivBackward"}
 DEPTH_MOST = 8
 
 _kinds = {}  # by a node's class
@@ -52,6 +52,6 @@ def of_parameters(node, depth=DEPTH_MOST):
         return False
     if kind in _PRODUCTS and len(inputs) < 2:
         return False
-    if kind in _PRODUCTS or kind in _PAIRS:
+    if kind in _PRODUCTS or kind in PAIRS:
         return all(of_parameters(n, depth - 1) for n in inputs)
     return kind in _OF_PARAMETERS and of_parameters(inputs[0], depth - 1)

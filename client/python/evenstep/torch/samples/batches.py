@@ -12,6 +12,7 @@ from itertools import islice
 from ...run import Error
 from .order import Seeded
 
+
 class Row:
     """A sampler that gives the samples of these batches one after the other. Whatever else it is
     asked for is the batch sampler's: set_epoch, generator."""
