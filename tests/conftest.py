@@ -1,14 +1,28 @@
-"""Two things for tests/run. Which tests failed, since it tries them again by themselves: one name a
-line in the file that EVENSTEP_FAILED names. And which tests it may hand to different processes
-(pytest-xdist, --dist loadgroup): tests that share a fixture of their file stay together, in its
-order, and come first; every other test goes by itself to whoever is free, so that no long file is
-left at the end."""
+"""Three things for tests/run. Which tests failed, since it tries them again by themselves: one name
+a line in the file that EVENSTEP_FAILED names. What their services said of it, which are gone with
+their fixtures. And which tests it may hand to different processes (pytest-xdist, --dist loadgroup):
+tests that share a fixture of their file stay together, in its order, and come first; every other
+test goes by itself to whoever is free, so that no long file is left at the end."""
 import os
 import re
 
 import pytest
 
 failed = {}  # in their order
+
+
+def services_of(item):
+    return [v for v in getattr(item, "funcargs", {}).values() if hasattr(v, "last_words")]
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Their lines begin as those of an assertion, so that tests/run shows them first."""
+    report = (yield).get_result()
+    if report.failed and call.when == "call":
+        for service in services_of(item):
+            said = "\n".join(f"E   {line}" for line in service.last_words())
+            report.sections.append(("service", said))
 
 
 def pytest_runtest_logreport(report):

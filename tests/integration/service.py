@@ -180,6 +180,13 @@ class Service:
     def text(self):
         return (self.dir / "serve.log").read_text(errors="replace")
 
+    def last_words(self, most=14):
+        """Lines at the end of its log and of its jobs' attempts: why a test failed that asked for
+        something else."""
+        logs = [self.dir / "serve.log", *sorted(self.dir.glob("jobs/*/logs/attempt-*.out"))]
+        return [line for log in logs for line in re.findall(
+            r".*\bts=.*|.*rror.*|.*failed.*", log.read_text(errors="replace"))[-most:]]
+
     def stop(self):
         if self.process and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
