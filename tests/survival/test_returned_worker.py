@@ -390,7 +390,8 @@ def let_in(service, id):
 
 @pytest.mark.parametrize("name", ["sync", "local-sgd"])
 def test_one_that_is_killed_as_it_joins_is_there_the_next_time(two_slow, name):
-    id = submit_lockstep(two_slow, name, **LARGE)
+    """Which is 4 s later: a job of LARGE's length can have ended by then."""
+    id = submit_lockstep(two_slow, name, **{**LARGE, "epochs": 2 * LARGE["epochs"]})
     pid, events = let_in(two_slow, id)
     os.kill(pid, signal.SIGKILL)
     assert events.next("returned")["rank"] == 3
