@@ -7,6 +7,7 @@ their steps.
 
 That all ranks of a job without a server end with the same parameters is compared by the keeper,
 which else ends the attempt."""
+import contextlib
 import json
 import os
 import re
@@ -122,13 +123,13 @@ def hangs(service, id):
         os.kill(pid, signal.SIGCONT)
 
 
-def test_workers_of_this_host_and_of_an_agents_reach_their_server():
+@pytest.mark.parametrize("strategy", ["asgd", "sync"])
+def test_workers_of_this_host_and_of_an_agents_reach_each_other(strategy):
     """By ports: the coordinator's host has the attempt's key, the other one its own. Both workers
-    die. (In `sync` others write to the one that dies, which their Open MPI may not outlive:
-    docs/deployment.md. tests/cluster has `sync`, on hosts of their own.)"""
+    die."""
     with Service(nodes=NODES[:1] + NODES[2:]) as s, Agent(s, "far", "far=cpu:1,slowdown=320"):
         ready(s, "far")
-        id = submit(s, "asgd")
+        id = submit(s, strategy)
         for node in ("far", "fast-1"):
             events, before = Events(s, id), worker(s, id, node)["updates"]
             kill(id, rank_on(s, id, node))
@@ -138,6 +139,28 @@ def test_workers_of_this_host_and_of_an_agents_reach_their_server():
         job = s.wait(id, "succeeded")
         assert job["attempt"] == 1 and job["restarts"] == 0
         assert_whole(s, id, job)
+
+
+@pytest.mark.parametrize("name", ["sync", "local-sgd", "asgd"])
+def test_one_may_die_while_others_write_to_it(name):
+    """Over TCP, at any moment. A step is mostly the exchange of 6.4 MB, and every other death would
+    have Open MPI end or hang another rank, too (docs/decisions/0104)."""
+    wide = [{"type": "flatten"}, {"type": "dense", "units": 2000}, {"type": "relu"},
+            {"type": "dense", "units": 10}]
+    here, hosts = "here=cpu:1,slowdown=5", ("far", "away")
+    with Service(nodes=[here]) as s, contextlib.ExitStack() as agents:
+        for host in hosts:
+            agents.enter_context(Agent(s, host, f"{host}=cpu:1,slowdown=5"))
+        for host in hosts:
+            ready(s, host)
+        for host in 3 * hosts:
+            id = s.submit(job_spec(RETURNING[name], workers=3, epochs=2, checkpoint={},
+                                   model={"input": [28, 28, 1], "layers": wide}))
+            s.steps(id, 6)
+            os.kill(ranks_of(id)[rank_on(s, id, host)], signal.SIGKILL)
+            job = s.wait(id, "succeeded")
+            assert job["attempt"] == 1, s.last_words()
+            assert_whole(s, id, job)
 
 
 @pytest.mark.parametrize("name", RETURNING)

@@ -18,6 +18,7 @@
 #include "common/clock.h"
 #include "common/err.h"
 #include "worker/exchange/transport/comm_thread.h"
+#include "worker/exchange/transport/mpi_deaths.h"
 #include "worker/exchange/transport/seat_links.h"
 
 /* Of a request, after what a link keeps there: how it is tested, and the room and tag of one that
@@ -381,6 +382,7 @@ void comm_mpi_prepare(void)
 
 void comm_mpi_end_alone(void)
 {
+    mpi_deaths_outlive();
     setenv("OMPI_MCA_async_mpi_finalize", "1", 0);
 }
 
