@@ -36,6 +36,8 @@ struct telemetry {
                                                  is taken over; may be NULL */
     void (*served)(void *ctx, int64_t version,
                    double busy_fraction); /* of a server, after an update; may be NULL */
+    /* of the keeper: so many samples are in the run's last state, of all workers; may be NULL */
+    void (*counted)(void *ctx, int64_t samples);
     /* of the keeper: rank_env.lost and rank_env.left; may be NULL, together */
     int (*lost)(void *ctx, int *out);
     void (*left)(void *ctx, const struct departure *left);

@@ -391,6 +391,27 @@ int64_t ranks_samples(const struct ranks *r)
     return sum;
 }
 
+static bool died_unheard(const struct rank *w)
+{
+    return (w->lost || w->fallen) && !w->left;
+}
+
+void ranks_credit(struct ranks *r)
+{
+    int64_t missing = r->all[r->workers].beat.samples - ranks_samples(r);
+    int unheard = 0;
+    for (int i = 0; i < r->workers; i++) {
+        unheard += died_unheard(&r->all[i]);
+    }
+    for (int i = 0; i < r->workers && missing > 0; i++) {
+        if (died_unheard(&r->all[i])) {
+            int64_t share = missing / unheard--;
+            r->all[i].beat.samples += share;
+            missing -= share;
+        }
+    }
+}
+
 int64_t ranks_rows_lost(const struct ranks *r)
 {
     int64_t sum = 0;

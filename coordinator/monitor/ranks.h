@@ -99,8 +99,11 @@ bool ranks_done(const struct ranks *r);  /* has every rank that is not lost repo
 /* Is a worker in a step, begun `ago` seconds before, that takes longer than its steps do, or that
  * would last `patience` seconds more if it took as long as they do? */
 bool ranks_in_long_step(const struct ranks *r, double ago, double patience);
-bool ranks_stepped(const struct ranks *r);      /* every worker that is not lost has made a step */
-int64_t ranks_samples(const struct ranks *r);   /* of the job's surviving updates */
+bool ranks_stepped(const struct ranks *r);    /* every worker that is not lost has made a step */
+int64_t ranks_samples(const struct ranks *r); /* of the job's surviving updates */
+/* The run has ended well: what the keeper counts in its last state and no worker told is of those
+ * that died before their last heartbeat. */
+void ranks_credit(struct ranks *r);
 int64_t ranks_rows_lost(const struct ranks *r); /* that ranks could not send */
 double ranks_slowest_deadline(const struct ranks *r, double unknown); /* of a step, seconds */
 int ranks_quantum(const struct ranks *r); /* minibatches are multiples of it */

@@ -320,6 +320,14 @@ static void on_served(void *ctx, int64_t version, double busy_fraction)
     pthread_mutex_unlock(&p->lock);
 }
 
+static void on_counted(void *ctx, int64_t samples)
+{
+    struct pulse *p = ctx;
+    pthread_mutex_lock(&p->lock);
+    p->samples = samples;
+    pthread_mutex_unlock(&p->lock);
+}
+
 void pulse_telemetry(struct pulse *p, struct telemetry *out)
 {
     *out = (struct telemetry){.ctx = p,
@@ -344,6 +352,7 @@ void pulse_telemetry(struct pulse *p, struct telemetry *out)
                               .door = on_door,
                               .find_door = find_door,
                               .undone = on_undone,
+                              .counted = on_counted,
                               .served = on_served};
 }
 

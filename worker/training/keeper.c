@@ -162,6 +162,9 @@ static int save(void *ctx, const struct run_state *state, struct err *e)
     bool artifact = state->why == SAVE_BEST || state->why == SAVE_FINAL,
          optional = state->why == SAVE_CHECKPOINT || state->why == SAVE_BEST;
     int rc = artifact ? save_artifact(k, state, e) : save_checkpoint(k, state, e);
+    if (rc == 0 && state->why == SAVE_FINAL && t->counted) {
+        t->counted(t->ctx, state->applied_samples);
+    }
     if (rc == 0 &&
         state->why == SAVE_FINAL) { /* another job may go on from here (`init.continue`) */
         rc = save_checkpoint(k, state, e);

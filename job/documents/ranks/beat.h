@@ -31,7 +31,8 @@ struct beat {
     double progress_age, work_age, comm_age;
     int64_t step;
     double epoch;
-    int64_t samples, updates; /* cumulative, of the job's surviving updates */
+    int64_t samples, updates; /* cumulative, of the job's surviving updates; samples of the keeper:
+                                 those of all workers in the run's last state, 0 before */
     int batch;
     struct staleness staleness; /* cumulative; owned by a beat that was read, else borrowed */
     int64_t rows_dropped;

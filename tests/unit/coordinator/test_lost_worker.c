@@ -313,6 +313,47 @@ static void one_that_dies_after_the_end_holds_nothing_up(void **state)
     assert_state(w, id, "succeeded");
 }
 
+enum { UNTOLD = 61 };
+
+/* The keeper's last state has all samples; of the last UNTOLD no worker told. */
+static struct world *world_untold(void **state, char id[STORE_ID], int64_t *samples)
+{
+    struct world *w = world_serving(state, three, id);
+    json_t *plan = last_attempt(w, id)->plan;
+    *samples = (int64_t)(number_at(plan, "/spec/epochs") * number_at(plan, "/spec/data/samples"));
+    say_samples(w, id, *samples - UNTOLD);
+    struct beat keeper = beat_of(w, id, 3, PHASE_DONE);
+    keeper.samples = *samples;
+    say_beat_of(w, id, &keeper);
+    return w;
+}
+
+static void what_one_had_not_told_that_died_at_the_end_the_keeper_counts(void **state)
+{
+    char id[STORE_ID];
+    int64_t samples;
+    struct world *w = world_untold(state, id, &samples);
+    dies(w, id, 1);
+    say_fact(w, id, "{'type': 'ended', 'outcome': 'finished'}");
+    process_ends(w, id, 0, "");
+    pass(w, 1);
+    assert_state(w, id, "succeeded");
+    assert_int_equal(number_of(w, id, "/progress/samples"), samples);
+    assert_int_equal(number_of(w, id, "/workers/0/samples"), (samples - UNTOLD) / 3);
+    assert_int_equal(number_of(w, id, "/workers/1/samples"), (samples - UNTOLD) / 3 + UNTOLD);
+}
+
+static void where_nobody_died_the_workers_count(void **state)
+{
+    char id[STORE_ID];
+    int64_t samples;
+    struct world *w = world_untold(state, id, &samples);
+    say_fact(w, id, "{'type': 'ended', 'outcome': 'finished'}");
+    process_ends(w, id, 0, "");
+    pass(w, 1);
+    assert_int_equal(attempts_of(w, id), 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -333,6 +374,8 @@ int main(void)
         IN_A_WORLD(one_that_dies_just_after_the_start_is_done_without),
         IN_A_WORLD(while_the_keeper_is_in_the_start_nobody_goes_on),
         IN_A_WORLD(one_that_dies_after_the_end_holds_nothing_up),
+        IN_A_WORLD(what_one_had_not_told_that_died_at_the_end_the_keeper_counts),
+        IN_A_WORLD(where_nobody_died_the_workers_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
