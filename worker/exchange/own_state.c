@@ -52,11 +52,7 @@ static int move_pieces(struct comm *c, int peer, message_fn *begin, const struct
 
 static int wait_for(void *ctx, struct message *m, struct err *e)
 {
-    int rc = comm_wait(ctx, &m->op, e);
-    if (rc < 0) {
-        comm_abandon(ctx); /* a piece may still be coming into what goes now */
-    }
-    return rc;
+    return comm_wait_on_stack(ctx, &m->op, e);
 }
 
 int own_state_send_by(struct comm *c, int to, const struct own_state *s, own_state_wait_fn *wait,

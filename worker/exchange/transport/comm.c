@@ -176,6 +176,15 @@ int comm_wait_parts(struct comm *c, struct comm_op *op, int parts, struct err *e
     return rc < 0 ? failed_op(c, op, e) : 0;
 }
 
+int comm_wait_on_stack(struct comm *c, struct comm_op *op, struct err *e)
+{
+    int rc = comm_wait(c, op, e);
+    if (rc < 0) {
+        comm_abandon(c);
+    }
+    return rc;
+}
+
 int comm_wait_for(struct comm *c, struct comm_op *op, double seconds, struct err *e)
 {
     int rc = c->t->ops->wait(c->t, op, INT_MAX, comm_now(c) + seconds);

@@ -52,6 +52,9 @@ int comm_test(struct comm_op *op);
 /* At the deadline (ERR_TIMEOUT) the exchange is abandoned, since `op` may lie on the caller's
  * stack. */
 int comm_wait(struct comm *c, struct comm_op *op, struct err *e);
+/* As comm_wait(), for what lies on the caller's stack also where the wait ends before `op` does: if
+ * it fails, all exchange of this rank is abandoned. */
+int comm_wait_on_stack(struct comm *c, struct comm_op *op, struct err *e);
 /* As comm_wait(), for at most this many seconds: COMM_DONE; COMM_UNDER_WAY: `op` goes on; or
  * negative. */
 int comm_wait_for(struct comm *c, struct comm_op *op, double seconds, struct err *e);

@@ -38,17 +38,6 @@ static int find_giver(const struct lockstep *l, int *absent)
 
 /* ---- parameters and state -------------------------------------------------------------------- */
 
-/* A message on the caller's stack: where the wait ends before the message does, since a worker was
- * lost, the exchange is abandoned before that stack is used for anything else. */
-static int wait_for(struct comm *c, struct message *m, struct err *e)
-{
-    int rc = comm_wait(c, &m->op, e);
-    if (rc == -ERR_CANCELLED) {
-        comm_abandon(c);
-    }
-    return rc;
-}
-
 static int send_to_absent(const struct lockstep *l, const struct own_state *state, struct err *e)
 {
     const struct rank_env *env = l->env;
@@ -60,7 +49,7 @@ static int send_to_absent(const struct lockstep *l, const struct own_state *stat
             struct message m;
             message_send(&m, c, i, TAG_PARAMETERS, &none, 1, env->replica->host[DEV_PARAMS],
                          env->n_params);
-            if ((rc = wait_for(c, &m, e)) >= 0) {
+            if ((rc = comm_wait_on_stack(c, &m.op, e)) >= 0) {
                 rc = own_state_send(c, i, state, e);
             }
         }
@@ -75,7 +64,7 @@ static int receive(const struct lockstep *l, int giver, struct own_state *state,
     char none;
     message_recv(&m, env->comm, giver, TAG_PARAMETERS, &none, 1, env->replica->host[DEV_PARAMS],
                  env->n_params);
-    int rc = wait_for(env->comm, &m, e);
+    int rc = comm_wait_on_stack(env->comm, &m.op, e);
     return rc < 0 ? rc : own_state_receive(env->comm, giver, state, e);
 }
 
