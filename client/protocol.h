@@ -146,8 +146,8 @@ struct wire_message {
         } welcome;
         struct {
             int64_t epoch, number; /* number: counts this rank's slices, from 0 */
-            int64_t start, count;  /* positions in the epoch's order; count may be 0 (see
-                                      WIRE_NO_STEP) */
+            int64_t start, count;  /* start: where in its epoch it begins, in steps of the global
+                                      batch each; count may be 0 (see WIRE_NO_STEP) */
             int64_t step_count;    /* samples of all ranks in this step; 0: not known (a server) */
             int32_t slot;          /* of the indices, [count] of them */
         } slice;

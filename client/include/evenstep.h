@@ -114,7 +114,9 @@ int es_start(void);
 struct es_slice {
     int64_t epoch, number;  /* number counts this rank's slices; -1: no step belongs to it, it only
                                says that the epoch is over: do not begin it */
-    int64_t start, count;   /* positions in the epoch's order; count may be 0 */
+    int64_t start, count;   /* start: where in its epoch it begins if each step has the global
+                               batch (where a worker was lost, later ones have a little more); count
+                               may be 0 */
     int64_t step_count;     /* samples of all ranks in this step; 0: not known (a server) */
     const int64_t *indices; /* [count]: which samples; the library's until es_begin of the slice
                                `ahead` numbers later */

@@ -110,11 +110,13 @@ RATE_AT_END = {"momentum": 0.05 * 0.8**4, "adam": 0.005 * 0.8**4}
 
 
 @pytest.mark.parametrize("optimizer,rank,where", [
-    ("momentum", 2, ""), ("adam", 0, ""), ("adam", 1, "evaluation")])
+    ("momentum", 2, ""), ("adam", 0, ""), ("adam", 1, "evaluation"), ("momentum", 3, "step")])
 def test_an_optimizer_of_pytorch_goes_on_as_on_the_other_ranks(service, optimizer, rank, where):
-    """Parameters, statistics, the optimizer's state and rate: equal to the bit on all ranks."""
+    """Parameters, statistics, the optimizer's state and rate: equal to the bit on all ranks. In an
+    epoch's last "step" it makes that step alone, and its schedule's step behind it."""
     id, ended = ends_of_pytorch(service, {"type": "sync"}, optimizer, rank, where)
-    assert not where or re.search(r"goes on.*slice=2[01] ", ranks_log(service, id))
+    at = {"": ".*", "evaluation": "2[01]", "step": "19"}[where]
+    assert re.search(f"goes on.*slice={at} ", ranks_log(service, id))
     assert "another rank's" in ranks_log(service, id)
     for name in ended[0].files:
         for r in range(1, 4):

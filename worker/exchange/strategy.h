@@ -39,8 +39,10 @@ struct leftovers; /* worker/exchange/leftovers.h */
 /* This rank's samples in a step that was announced in advance. They do not change any more. */
 struct part {
     struct slice slice;
-    int64_t whole; /* samples of all ranks in that step; 0: not known (a server hands them out) */
-    bool last;     /* this rank gets no other slice of its epoch */
+    int64_t whole;  /* samples of all ranks in that step; 0: not known (a server hands them out) */
+    int64_t nth;    /* so many steps of the epoch come before it; where `whole` is known, as */
+    int64_t before; /* what other ranks have of the step before this one's */
+    bool last;      /* this rank gets no other slice of its epoch */
     const struct leftovers *left; /* maps its positions to samples; NULL: under a server they are
                                      the positions themselves */
 };

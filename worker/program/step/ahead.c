@@ -30,6 +30,15 @@ static int64_t epoch_shown(struct program_engine *g, int64_t number, const struc
     return number < g->sent ? ahead_slice(g, number)->slice.epoch : own > before ? own : before;
 }
 
+/* Where in its epoch it begins if each step has the global batch. Steps behind a loss are longer,
+ * and a program that counts its batches counts steps. */
+static int64_t start_of(const struct program_engine *g, const struct part *part)
+{
+    int64_t batch = g->base.env->spec->batching.global_batch,
+            within = part->before < batch ? part->before : batch - 1;
+    return part->whole > 0 ? part->nth * batch + within : part->slice.start;
+}
+
 static int send_slice(struct program_engine *g, const struct part *part, uint32_t flags,
                       struct err *e)
 {
@@ -45,7 +54,7 @@ static int send_slice(struct program_engine *g, const struct part *part, uint32_
     }
     m.slice.epoch = epoch_shown(g, g->sent, part);
     m.slice.number = g->sent++;
-    m.slice.start = part->slice.start;
+    m.slice.start = start_of(g, part);
     m.slice.count = part->slice.count;
     m.slice.step_count = part->whole;
     m.slice.slot = (int32_t)slot;

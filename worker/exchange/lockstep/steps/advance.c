@@ -91,9 +91,11 @@ static bool cut_step(struct lockstep *l)
     if (!cursor_take(&a->cut, step_size(l), whole)) {
         return false;
     }
-    a->steps++;
-    a->parts[a->n] = (struct part){.slice = lockstep_part(l, whole, &counts),
+    struct slice own = lockstep_part(l, whole, &counts);
+    a->parts[a->n] = (struct part){.slice = own,
                                    .whole = whole->count,
+                                   .nth = a->steps++,
+                                   .before = own.start - whole->start,
                                    .last = whole->start + whole->count == a->cut.samples,
                                    .left = &a->left};
     note_counts(a, at, W, counts);

@@ -41,6 +41,7 @@ static void pass_step(struct lockstep *l, struct flat *f, int nth)
     pass(f, a->counts + i * W, W * sizeof *a->counts);
     pass(f, a->starts + i * W, W * sizeof *a->starts);
     pass(f, &a->parts[nth].last, sizeof a->parts->last);
+    pass(f, &a->parts[nth].nth, sizeof a->parts->nth);
 }
 
 static void write_left(struct leftovers *left, struct flat *f)
@@ -111,6 +112,7 @@ static void take_own(struct lockstep *l)
         size_t at = (size_t)i * W + rank;
         a->parts[i].slice = (struct slice){a->wholes[i].epoch, a->starts[at], a->counts[at]};
         a->parts[i].whole = a->wholes[i].count;
+        a->parts[i].before = a->starts[at] - a->wholes[i].start;
         a->parts[i].left = &a->left;
     }
 }
