@@ -7,7 +7,6 @@ their steps.
 
 That all ranks of a job without a server end with the same parameters is compared by the keeper,
 which else ends the attempt."""
-import contextlib
 import json
 import os
 import re
@@ -139,28 +138,6 @@ def test_workers_of_this_host_and_of_an_agents_reach_each_other(strategy):
         job = s.wait(id, "succeeded")
         assert job["attempt"] == 1 and job["restarts"] == 0
         assert_whole(s, id, job)
-
-
-@pytest.mark.parametrize("name", ["sync", "local-sgd", "asgd"])
-def test_one_may_die_while_others_write_to_it(name):
-    """Over TCP, at any moment. A step is mostly the exchange of 6.4 MB, and every other death would
-    have Open MPI end or hang another rank, too (docs/decisions/0104)."""
-    wide = [{"type": "flatten"}, {"type": "dense", "units": 2000}, {"type": "relu"},
-            {"type": "dense", "units": 10}]
-    here, hosts = "here=cpu:1,slowdown=5", ("far", "away")
-    with Service(nodes=[here]) as s, contextlib.ExitStack() as agents:
-        for host in hosts:
-            agents.enter_context(Agent(s, host, f"{host}=cpu:1,slowdown=5"))
-        for host in hosts:
-            ready(s, host)
-        for host in 3 * hosts:
-            id = s.submit(job_spec(RETURNING[name], workers=3, epochs=2, checkpoint={},
-                                   model={"input": [28, 28, 1], "layers": wide}))
-            s.steps(id, 6)
-            os.kill(ranks_of(id)[rank_on(s, id, host)], signal.SIGKILL)
-            job = s.wait(id, "succeeded")
-            assert job["attempt"] == 1, s.last_words()
-            assert_whole(s, id, job)
 
 
 @pytest.mark.parametrize("name", RETURNING)

@@ -113,12 +113,13 @@ static int open_pulse(struct process *w, const char *node, struct err *e)
         .first_number = c->seat > 0 ? fact_number_last(c->seat - 1) : 0,
         .attempt = c->attempt,
         .workers = workers,
-        .reads_control = w->rank == 0 || hears || c->seat > 0,
+        .reads_control = w->rank == 0 || hears || outlives,
         .reads_each_turn = hears && outlives,
         .first_version = c->plan.first_version,
         .first_sizes = c->plan.first_sizes,
         .comm_age = thread_age,
         .comm_ctx = w->transport,
+        .ends_hanging = outlives && w->rank < workers,
         .stop = w->stop,
     };
     w->pulse = pulse_start(&pc, e);

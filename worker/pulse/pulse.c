@@ -8,6 +8,7 @@
 #include "worker/pulse/parts.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,8 @@ static const int64_t turn_ns = 160000000;
 static const double beat_seconds = 0.4;
 static const double quota_seconds = 1;
 static const double CPU_STEPS = 16; /* of before that count beside those of now */
+static const double HANGS_SECONDS = 1, AFTER_LOSS = 30;
+enum { HANGS_TURNS = 4 };
 static const double WORKING = 0.01; /* share of a core: a thread below it waits */
 
 /* ---- the thread's side ----------------------------------------------------------------------- */
@@ -107,6 +110,17 @@ static void drop_control(struct pulse *p, const char *why)
     }
 }
 
+/* In who is lost, or was started again. */
+static bool differs(const struct control *a, const struct control *b, int workers)
+{
+    bool same =
+        a->n_lost == b->n_lost && memcmp(a->lost, b->lost, sizeof(int) * (size_t)a->n_lost) == 0;
+    for (int i = 0; i < workers; i++) {
+        same = same && a->seats[i] == b->seats[i];
+    }
+    return !same;
+}
+
 static void take_control(struct pulse *p, const json_t *j)
 {
     struct control c;
@@ -121,6 +135,9 @@ static void take_control(struct pulse *p, const json_t *j)
         return;
     }
     pthread_mutex_lock(&p->lock);
+    if (differs(&c, &p->control, p->workers)) {
+        p->lost_at = clock_now();
+    }
     if (c.version > p->control.version && c.workers == p->workers) {
         p->control.version = c.version;
         memcpy(p->control.sizes, c.sizes, sizeof(c.sizes));
@@ -239,6 +256,25 @@ static bool sleep_turn(struct pulse *p)
     return stopping;
 }
 
+/* Where a worker dies as it appends to this one's queue in the memory that they share, Open MPI
+ * does not return from its next call (docs/decisions/0061). Turns are counted, too: on a machine
+ * that stood still, this thread was as late as the other one. */
+static bool hangs(struct pulse *p)
+{
+    bool late = p->ends_hanging && p->lost_at > 0 && clock_now() - p->lost_at < AFTER_LOSS &&
+                p->comm_age(p->comm_ctx) > HANGS_SECONDS;
+    p->hanging = late ? p->hanging + 1 : 0;
+    return p->hanging >= HANGS_TURNS;
+}
+
+/* The others go on without it, and its next process joins them. */
+static void end_process(const struct pulse *p)
+{
+    log_error("pulse", "its exchange hangs since a worker died: this process ends", "rank=%d",
+              p->from.rank);
+    raise(SIGKILL);
+}
+
 static void *pulse_main(void *arg)
 {
     struct pulse *p = arg;
@@ -249,6 +285,9 @@ static void *pulse_main(void *arg)
         bool stopping = sleep_turn(p);
         double now = clock_now();
         bool beats = stopping || now >= beat_at;
+        if (hangs(p)) {
+            end_process(p);
+        }
         int rc = send_all(p, beats);
         beat_at = rc >= 0 && beats ? now + beat_seconds : beat_at;
         if (away != (rc < 0)) {
@@ -305,6 +344,7 @@ struct pulse *pulse_start(const struct pulse_config *c, struct err *e)
     p->first_version = c->first_version;
     p->reads_control = c->reads_control;
     p->reads_each_turn = c->reads_each_turn;
+    p->ends_hanging = c->ends_hanging;
     p->comm_age = c->comm_age;
     p->comm_ctx = c->comm_ctx;
     p->stop_signal = c->stop;

@@ -25,12 +25,14 @@ struct pulse_config {
     const struct sign_key *seal; /* this rank's (job/seal.h); copied. NULL: zeros, for tests */
     int64_t first_number;        /* facts and heartbeats are numbered from after it */
     int rank, attempt, workers;
-    bool reads_control;            /* rank 0 and the keeper */
+    bool reads_control;            /* whom stop, pause or a loss concerns */
     bool reads_each_turn;          /* in each turn, and not with rows and heartbeats alone */
     int first_version;             /* the control until the document was read */
     const int *first_sizes;        /* [workers] */
     double (*comm_age)(void *ctx); /* age of the communication thread's last turn; may be NULL */
     void *comm_ctx;
+    bool ends_hanging; /* ends the process where that thread hangs once a worker was lost, of which
+                          control tells */
     const volatile sig_atomic_t *stop; /* set by SIGTERM: control says stop. May be NULL */
 };
 

@@ -34,7 +34,7 @@ enum {
     /* how often sockets may wake the thread without a message before it sleeps between polls */
     VAIN = 1000
 };
-static const double DOZE_SECONDS = 0.05;
+static const double DOZE_SECONDS = 0.05, IDLE_SECONDS = 0.25; /* it shows that it lives */
 static const double SECONDS_PER_BYTE =
     3e-10; /* for how long yielding pays more than sleeping during a transfer in pieces */
 
@@ -80,9 +80,7 @@ static bool take_queue(struct comm_thread *c, struct comm_op **running)
 {
     pthread_mutex_lock(&c->lock);
     while (!*running && !c->queue && !c->stopping && !c->abandoned) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec += 1; /* shows that it lives */
+        const struct timespec until = clock_timespec(clock_now() + IDLE_SECONDS);
         pthread_cond_timedwait(&c->arrived, &c->lock, &until);
         c->turn = clock_now();
     }
@@ -251,7 +249,7 @@ void comm_thread_poll(struct comm_thread *c)
 
 double comm_thread_age(const struct comm_thread *c)
 {
-    return clock_now() - c->turn;
+    return c->gone ? 0 : clock_now() - c->turn;
 }
 
 /* ---- start and stop -------------------------------------------------------------------------- */
@@ -266,9 +264,9 @@ int comm_thread_start(struct comm_thread *c, struct transport *t, int rank, bool
     c->turn = clock_now();
     c->alone = alone && mpi_sockets_open(&c->sockets);
     pthread_mutex_init(&c->lock, NULL);
-    pthread_cond_init(&c->arrived, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC); /* deadlines are of clock_now() */
+    pthread_cond_init(&c->arrived, &attr);
     pthread_cond_init(&c->ended, &attr);
     pthread_condattr_destroy(&attr);
     return pthread_create(&c->thread, NULL, communicate, c) == 0

@@ -14,11 +14,12 @@ struct comm_thread {
     struct transport *transport; /* whose operations it steps; borrowed */
     int rank;
     pthread_t thread;
-    pthread_mutex_t lock;   /* guards queue, stopping, abandoned, gone, dozing */
+    pthread_mutex_t lock;   /* guards queue, stopping, abandoned, dozing */
     pthread_cond_t arrived; /* the queue is no longer empty, or stopping, or abandoned */
     pthread_cond_t ended;   /* an operation ended, or a part of one came, or the thread ended */
     struct comm_op *queue;  /* not yet seen by the thread */
-    bool stopping, abandoned, gone;
+    bool stopping, abandoned;
+    _Atomic bool gone;
     _Atomic double turn; /* when the thread last went round */
     bool alone;          /* no other rank is on this host, and sockets can be waited for */
     bool dozing;         /* it waits for sockets */
