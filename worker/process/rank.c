@@ -81,6 +81,11 @@ static double thread_age(void *ctx)
     return comm_mpi_thread_age(ctx);
 }
 
+static bool thread_hangs(void *ctx)
+{
+    return comm_mpi_thread_hangs(ctx);
+}
+
 static int open_local(struct process *w, struct err *e)
 {
     const struct plan *plan = &w->c->plan;
@@ -119,7 +124,7 @@ static int open_pulse(struct process *w, const char *node, struct err *e)
         .first_sizes = c->plan.first_sizes,
         .comm_age = thread_age,
         .comm_ctx = w->transport,
-        .ends_hanging = outlives && w->rank < workers,
+        .comm_hangs = outlives && w->rank < workers ? thread_hangs : NULL,
         .stop = w->stop,
     };
     w->pulse = pulse_start(&pc, e);

@@ -31,10 +31,10 @@ struct pulse {
     double (*comm_age)(void *ctx);
     void *comm_ctx;
     const volatile sig_atomic_t *stop_signal;
-    bool ends_hanging; /* hangs() */
-    double lost_at;    /* when a worker was told to be lost, or started again; the thread's */
-    int hanging;       /* turns in a row in which nothing was exchanged; the thread's */
-    int64_t strays;    /* control documents of other attempts, or damaged; the thread's */
+    bool (*comm_hangs)(void *ctx);
+    double lost_at; /* when a worker was told to be lost, or started again; the thread's */
+    int hanging;    /* turns in a row in which nothing was exchanged; the thread's */
+    int64_t strays; /* control documents of other attempts, or damaged; the thread's */
     double quota_read, quota_next; /* a CPU quota; clock_now() of the next look; the thread's */
     pthread_t thread;
     pthread_mutex_t lock; /* guards what follows */

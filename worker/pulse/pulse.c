@@ -21,8 +21,8 @@ enum { ROWS_AT_ONCE = 512 };
 static const int64_t turn_ns = 160000000;
 static const double beat_seconds = 0.4;
 static const double quota_seconds = 1;
-static const double CPU_STEPS = 16; /* of before that count beside those of now */
-static const double HANGS_SECONDS = 1, AFTER_LOSS = 30;
+static const double CPU_STEPS = 16;  /* of before that count beside those of now */
+static const double AFTER_LOSS = 30; /* seconds */
 enum { HANGS_TURNS = 4 };
 static const double WORKING = 0.01; /* share of a core: a thread below it waits */
 
@@ -261,8 +261,8 @@ static bool sleep_turn(struct pulse *p)
  * that stood still, this thread was as late as the other one. */
 static bool hangs(struct pulse *p)
 {
-    bool late = p->ends_hanging && p->lost_at > 0 && clock_now() - p->lost_at < AFTER_LOSS &&
-                p->comm_age(p->comm_ctx) > HANGS_SECONDS;
+    bool late = p->comm_hangs && p->lost_at > 0 && clock_now() - p->lost_at < AFTER_LOSS &&
+                p->comm_hangs(p->comm_ctx);
     p->hanging = late ? p->hanging + 1 : 0;
     return p->hanging >= HANGS_TURNS;
 }
@@ -344,7 +344,7 @@ struct pulse *pulse_start(const struct pulse_config *c, struct err *e)
     p->first_version = c->first_version;
     p->reads_control = c->reads_control;
     p->reads_each_turn = c->reads_each_turn;
-    p->ends_hanging = c->ends_hanging;
+    p->comm_hangs = c->comm_hangs;
     p->comm_age = c->comm_age;
     p->comm_ctx = c->comm_ctx;
     p->stop_signal = c->stop;

@@ -31,8 +31,9 @@ struct pulse_config {
     const int *first_sizes;        /* [workers] */
     double (*comm_age)(void *ctx); /* age of the communication thread's last turn; may be NULL */
     void *comm_ctx;
-    bool ends_hanging; /* ends the process where that thread hangs once a worker was lost, of which
-                          control tells */
+    /* Does that thread hang? Once a worker was lost, of which control tells, the process ends then.
+     * NULL: nobody asks. */
+    bool (*comm_hangs)(void *ctx);
     const volatile sig_atomic_t *stop; /* set by SIGTERM: control says stop. May be NULL */
 };
 

@@ -294,6 +294,11 @@ double comm_mpi_thread_age(struct transport *t)
     return comm_thread_age(&((struct comm_mpi *)t)->thread);
 }
 
+bool comm_mpi_thread_hangs(struct transport *t)
+{
+    return comm_thread_hangs(&((struct comm_mpi *)t)->thread);
+}
+
 /* ---- the library's own ----------------------------------------------------------------------- */
 
 static int mpi_rank(struct transport *t)

@@ -43,5 +43,7 @@ void comm_mpi_set_slowdown(struct transport *t, double fixed_seconds, double sec
 void comm_mpi_step_begin(struct transport *t);
 /* Age in seconds of the communication thread's last turn (heartbeat). */
 double comm_mpi_thread_age(struct transport *t);
+/* Does that thread not return from a call? */
+bool comm_mpi_thread_hangs(struct transport *t);
 
 #endif

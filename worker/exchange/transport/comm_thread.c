@@ -35,6 +35,7 @@ enum {
     VAIN = 1000
 };
 static const double DOZE_SECONDS = 0.05, IDLE_SECONDS = 0.25; /* it shows that it lives */
+static const double HANGS_SECONDS = 1, HANGS_TIMES = 10; /* large messages are copied in a turn */
 static const double SECONDS_PER_BYTE =
     3e-10; /* for how long yielding pays more than sleeping during a transfer in pieces */
 
@@ -135,6 +136,7 @@ static void *communicate(void *arg)
     int sleep_us = SLEEP_MIN_US;
     pthread_setname_np(pthread_self(), "exchange");
     while (take_queue(c, &running)) {
+        double began = clock_now();
         for (struct comm_op **at = &running; *at;) {
             struct comm_op *op = *at, *next = op->next;
             int parts = op->parts, rc = op->step(op, c->transport);
@@ -149,6 +151,7 @@ static void *communicate(void *arg)
         }
         double now = clock_now();
         c->turn = now;
+        c->longest = now - began > c->longest ? now - began : c->longest;
         if (c->moved) {
             c->moved = false;
             c->vain = 0;
@@ -250,6 +253,11 @@ void comm_thread_poll(struct comm_thread *c)
 double comm_thread_age(const struct comm_thread *c)
 {
     return c->gone ? 0 : clock_now() - c->turn;
+}
+
+bool comm_thread_hangs(const struct comm_thread *c)
+{
+    return comm_thread_age(c) > HANGS_SECONDS + HANGS_TIMES * c->longest;
 }
 
 /* ---- start and stop -------------------------------------------------------------------------- */

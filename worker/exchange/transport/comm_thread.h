@@ -20,10 +20,11 @@ struct comm_thread {
     struct comm_op *queue;  /* not yet seen by the thread */
     bool stopping, abandoned;
     _Atomic bool gone;
-    _Atomic double turn; /* when the thread last went round */
-    bool alone;          /* no other rank is on this host, and sockets can be waited for */
-    bool dozing;         /* it waits for sockets */
-    _Atomic bool polls;  /* others than these bring messages, so that it does not */
+    _Atomic double turn;    /* when the thread last went round */
+    _Atomic double longest; /* that this took, in seconds, waits apart */
+    bool alone;             /* no other rank is on this host, and sockets can be waited for */
+    bool dozing;            /* it waits for sockets */
+    _Atomic bool polls;     /* others than these bring messages, so that it does not */
     struct mpi_sockets sockets;
     /* the thread's own */
     bool moved;       /* a message got through since the last check */
@@ -45,6 +46,8 @@ void comm_thread_abandon(struct comm_thread *c);
 void comm_thread_poll(struct comm_thread *c);
 /* Seconds since it last went round. Any thread. */
 double comm_thread_age(const struct comm_thread *c);
+/* Is that long, beside what it took before? Any thread. */
+bool comm_thread_hangs(const struct comm_thread *c);
 
 /* For the transport's operations, which this thread calls: a message came through; one of so many
  * bytes was posted. */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 enum { IMPL_LINK, IMPL_ROOM, IMPL_TAG, IMPL_END };
+enum { AT_ONCE = 16 << 20 }; /* bytes that a turn of the thread moves each way */
 
 struct frame_head {
     uint32_t tag, none;
@@ -97,7 +98,8 @@ static bool has_moved(struct seat_link *l, ssize_t n)
 static bool push_out(struct seat_link *l)
 {
     bool moved = false;
-    while (l->fd >= 0 && l->out_from < l->out_to) {
+    uint64_t until = l->sent + AT_ONCE;
+    while (l->fd >= 0 && l->out_from < l->out_to && l->sent < until) {
         ssize_t n =
             send(l->fd, l->out + l->out_from, l->out_to - l->out_from, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (!has_moved(l, n)) {
@@ -158,7 +160,8 @@ static void take_proof(struct seat_link *l, size_t bytes)
 static bool pull_in(struct seat_link *l)
 {
     bool moved = false;
-    while (l->fd >= 0) {
+    size_t came = 0;
+    while (l->fd >= 0 && came < AT_ONCE) {
         size_t room;
         char *at = place_in(l, &room);
         ssize_t n = recv(l->fd, at, room, MSG_DONTWAIT);
@@ -166,6 +169,7 @@ static bool pull_in(struct seat_link *l)
             break;
         }
         moved = true;
+        came += (size_t)n;
         if (l->proof_left > 0) {
             take_proof(l, (size_t)n);
         } else {
