@@ -3,6 +3,7 @@ a line in the file that EVENSTEP_FAILED names. What their services said of it, w
 their fixtures. And which tests it may hand to different processes (pytest-xdist, --dist loadgroup):
 tests that share a fixture of their file stay together, in its order, and come first; every other
 test goes by itself to whoever is free, so that no long file is left at the end."""
+import contextlib
 import os
 import re
 
@@ -21,8 +22,9 @@ def pytest_runtest_makereport(item, call):
     report = (yield).get_result()
     if report.failed and call.when == "call":
         for service in services_of(item):
-            said = "\n".join(f"E   {line}" for line in service.last_words())
-            report.sections.append(("service", said))
+            with contextlib.suppress(OSError):  # its folder is gone
+                said = "\n".join(f"E   {line}" for line in service.last_words())
+                report.sections.append(("service", said))
 
 
 def pytest_runtest_logreport(report):
