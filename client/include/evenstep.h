@@ -135,7 +135,8 @@ int es_epochs(double epochs);
 int es_epochs_at_least(double epochs);
 
 /* 1 and the next slice; 0: none comes any more, the job is done or stopped. Blocks until the rank
- * has one; up to run.ahead of them may be taken before es_begin of the first. */
+ * has one; up to run.ahead of them may be taken before es_begin of the first, and one more behind
+ * it, but under a server. */
 int es_next(struct es_slice *slice);
 
 enum { ES_SAVE = 1, ES_OVER = 2 };

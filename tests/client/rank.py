@@ -142,7 +142,7 @@ class Ranks:
             for side in (s for s in self.sides if not s.closed):
                 side.params[:] = first
                 side.send(START)
-                self._slices(side, side.ahead)
+                self._slices(side, side.ahead + 1)
             self._serve()
         except Exception as e:  # told by join()
             self.error = e
@@ -240,7 +240,7 @@ class Ranks:
             assert side.pending is None
             side.pending = kind, flags, payload
             if kind == GRADIENTS:
-                self._slices(side, struct.unpack_from("=q", payload)[0] + side.ahead + 1)
+                self._slices(side, struct.unpack_from("=q", payload)[0] + side.ahead + 2)
         if kind == LEAVE:
             side.left = True
 

@@ -77,6 +77,7 @@ class Run:
         self.save = None  # gives the bytes of the program's own state
         self.before_give = None  # parameters into the block, for a rank that gives them to another
         self.before_leave = None  # what is still to be told
+        self.before_log = None  # ends an epoch of which the program evaluates
         self.on_start = None  # called once, before the first slice; calls start()
         self._open = True  # the program's loop says how many epochs there are
         self._passed = 0  # epochs that the program's loops have passed over
@@ -151,6 +152,10 @@ class Run:
             )
         self._passed += 1
         return True
+
+    def passes_back(self, looked):
+        """The loop that was passed over last was left. looked: it was none."""
+        self._passed -= looked
 
     def _start_behind(self):
         """What stands between or behind loops that are passed over evaluates and saves what the run
@@ -245,8 +250,11 @@ class Run:
 
     def loaded_since(self, began):
         """The slice that was begun has its samples, which the program has waited for since
-        `began`, in time.perf_counter(). What no figure shows is not told."""
-        seconds = perf_counter() - began
+        `began`, in time.perf_counter()."""
+        self.loaded_in(perf_counter() - began)
+
+    def loaded_in(self, seconds):
+        """The same, by how long it has waited. What no figure shows is not told."""
         if seconds > LEAST_LOADING and not self.over:
             self._library.loading(seconds)
 
@@ -291,6 +299,8 @@ class Run:
     # ---- metrics and the end
 
     def log(self, metrics):
+        if self.before_log:
+            self.before_log()
         over = self.passing and self._passed  # they are of an epoch that is passed over
         if not over and not self.repeats:
             told = {name: v if math.isfinite(v) else str(v) for name, v in metrics.items()}
@@ -300,7 +310,12 @@ class Run:
         if self._passed:  # all epochs were made before
             self.ensure_started()
         if self.before_leave:
-            self.before_leave()
+            try:
+                self.before_leave()
+            except Error as e:
+                if not isinstance(e, Lost):
+                    self.failed(type(e), e, None)
+                raise
         self._held(self._library.leave)
 
     def failed(self, kind, error, place):

@@ -26,30 +26,41 @@ class Stream:
         self.run, self.steps = run, steps
         self.epoch = run.epoch
         self._to_sample, self._to_begin = deque(), deque()
+        self._taken = 0  # of those to begin, the first that the loop has already (take_ahead)
+        self._gave_last = False  # the loop has had the epoch's last one
         self._last_sampled = False  # the epoch's last slice is in the loader
         self._over = None  # the epoch of which the last slice has begun
         self.on_begin = None  # called once, when the first slice has begun
         self._looked_at = None  # a slice that began in a loop which made no pass over it
         self.in_step = True  # all nodes make the same steps; no: a server takes them as they come
 
-    def _first(self, queue):
-        if not queue and (piece := self.run.next()):
+    def _fetch(self):
+        piece = self.run.next()
+        if piece:
             self._to_sample.append(piece)
             self._to_begin.append(piece)
-        return queue[0] if queue else None
+        return piece is not None
+
+    def _first(self, queue):
+        return queue[0] if queue or self._fetch() else None
 
     def reopen(self):
         """A new loop over the loader. A batch that the loop before only looked at comes again."""
         piece = self.steps.untouched()
         if piece is not None:
-            self._looked_at = piece
-            self._to_begin.appendleft(piece)
-            self._over = None
+            if piece is not self._looked_at:
+                self._to_begin.appendleft(piece)
+            self._looked_at, self._over = piece, None
         else:
             self.steps.finish_step()
             self.close_epoch_if_over()
+        self.begin_loop()
+
+    def begin_loop(self):
+        """What no loop has begun is sampled again, and what one took ahead is taken again."""
         self._to_sample = deque(self._to_begin)
-        self._last_sampled = False
+        self._last_sampled = self._gave_last = False
+        self._taken = 0
 
     def take(self):
         """The next slice to load; None: the epoch has no more."""
@@ -71,18 +82,51 @@ class Stream:
             if piece.number >= 0 and not begun and not self.steps.begin_slice(piece):
                 return None
             self._looked_at = None
-            if self.on_begin and piece.number >= 0:
-                self.on_begin()
-                self.on_begin = None
-            self._to_begin.popleft()
-            self.epoch = piece.epoch
-            if piece.epoch_last:
-                self._over = piece.epoch
+            self._has_begun(piece)
+            self._gave_last = piece.epoch_last
             if piece.number >= 0:
-                self.in_step = bool(piece.step_count)
                 return piece
         self._close_epoch()
         return None
+
+    def _has_begun(self, piece):
+        if self.on_begin and piece.number >= 0:
+            self.on_begin()
+            self.on_begin = None
+        self._to_begin.popleft()
+        self.epoch = piece.epoch
+        if piece.epoch_last:
+            self._over = piece.epoch
+        if piece.number >= 0:
+            self.in_step = bool(piece.step_count)
+
+    def take_ahead(self):
+        """Gives the next slice of the epoch, which begins later, by begin_taken(); None: there is
+        none. Only while the step of every slice but the last one that has begun is made: no more
+        slices may be here."""
+        if self._gave_last or self.run.over:
+            return None
+        while len(self._to_begin) <= self._taken:
+            if not self._fetch():
+                return None
+        piece = self._to_begin[self._taken]
+        if piece.number < 0:
+            return None
+        self._taken += 1
+        self._gave_last = piece.epoch_last
+        return piece
+
+    def begin_taken(self):
+        """Begins the first that was taken ahead. False: the job was stopped."""
+        self.steps.finish_step()
+        self.close_epoch_if_over()  # of the one before, where the loop is that of the next epoch
+        piece = self._to_begin[0]
+        if not self.steps.begin_slice(piece):
+            self._taken = 0
+            return False
+        self._taken -= 1
+        self._has_begun(piece)
+        return True
 
     def loop(self):
         """The slices of an epoch, for the generator that a program's own loop goes over."""
@@ -140,8 +184,9 @@ class Stream:
     def _close_epoch(self):
         self._end(self.run.epoch_end, self._over)
         self.epoch, self._over = self._over + 1, None
-        self._to_sample = deque(self._to_begin)
-        self._last_sampled = False
+        if not self._taken:  # else the next epoch's loop has begun
+            self._to_sample = deque(self._to_begin)
+            self._last_sampled = False
 
     def close(self):
         """The program ends: what its last step has to send, and the end of its epoch."""

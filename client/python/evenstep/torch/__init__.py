@@ -51,11 +51,12 @@ class Program:
         self.blocks = Blocks(self.run, models, tensors)
         self.passes = Passes(self.run, self.blocks, optimizers, reduction)
         self.passes.weight.by_samples |= by_samples
-        self.stream = Stream(self.run, self.passes)
+        self.stream = self.passes.ahead.stream = Stream(self.run, self.passes)
         self.place = self.passes.place = Place(self.run, self.stream)
         self.state = state.State(self.run, self.stream, models, optimizers, schedulers, others)
         self.run.save = self.state.save
-        self.run.before_leave = self.stream.close
+        self.run.before_leave = self._close
+        self.run.before_log = self.passes.ahead.evaluates
         optimizer.watch(self.passes, self.blocks)
         backward.watch(self.passes)
         wrapped.watch(self.run, models)
@@ -83,6 +84,7 @@ class Program:
         plain = loader.given if type(loader) is Loader else loader  # the first phase's, once more
         self._check_like_the_first(about_loader(plain, shard or self.shard, samples), reduction)
         self.passes.take_optimizers(optimizers)
+        self.passes.ahead.begin_phase()
         self.state.begin_phase(optimizers, schedulers, others)
         made = Loader(plain, self.stream, shard or self.shard, self.about["samples"])
         self.objects = given.replaced(objects, loader, made)
@@ -108,6 +110,10 @@ class Program:
         self.run.start()
         self.blocks.attach()
         self.state.load(again=self.run.passing)
+
+    def _close(self):
+        self.passes.ahead.ends()
+        self.stream.close()
 
     @contextlib.contextmanager
     def no_sync(self):

@@ -49,12 +49,13 @@ class Again:
         """A loop over batches begins. True: it goes through some once more, first of all."""
         if not self.may or not (self.to or self._find()):
             return False
-        if self._passes is not None and self._passes != self.place.passes.spared:
+        passed = self._passes is not None and self._passes != self.place.passes.spared
+        if passed and self.place.passes.ahead.lag != 1:
             self.at += 1  # the loop before was left behind a pass
         self._passes = None
         if not self.run.passing:  # the program's loops begin in the run's epoch
             self.at = max(self.at, self.run.epoch * self.place.length)
-        self.restore()
+        self._kept.close()
         self._kept.enter_context(self.place.passes.blocks.kept())
         self._kept.enter_context(self.place.others_kept())
         return True
@@ -72,7 +73,7 @@ class Again:
 
     def restore(self):
         """What stands between loops sees what was there before them."""
-        self._kept.close()
+        self.place.passes.ahead.when_used(self._kept.close)
 
     def rows(self, least):
         """Samples of the next batch. What a program keeps from batch to batch of an epoch may be of
@@ -123,7 +124,7 @@ class Again:
         length = self.place.length
         if complete:
             self._epoch, self.run.lacks = self.to // length, 0
-            self._clear_gradients()
+            self.place.passes.ahead.when_used(self._clear_gradients)
         self.run.has_repeated(-(-self.at // length))
 
     @torch.no_grad()

@@ -82,7 +82,7 @@ class Place:
         number, index = self._due()
         own["place"].update(
             step=self.step, number=number, batch=index, pending=self.pending, each=self.each,
-            varies=self.passes.varies,
+            varies=self.passes.varies, ahead=self.passes.ahead.save(),
         )
         if self.pending or self.passes.kept:
             own["gradients"] = self._before or self.passes.kept_gradients()
@@ -91,6 +91,7 @@ class Place:
         self._saved = own["place"], own.get("gradients")
         self.step = self._saved[0].get("step", 0)
         self.passes.varies = self._saved[0].get("varies", False)
+        self.passes.ahead.load(self._saved[0].get("ahead"))
 
     def settle(self):
         """The run has started: says what has come since the state."""

@@ -7,6 +7,7 @@ before it loads the batch, so that loading counts as part of the step where noth
     rank ─► Stream ─► SliceSampler ─► DataLoader (workers × prefetch_factor ahead) ─► the loop
 """
 
+import contextlib
 import copy
 import sys
 from time import perf_counter
@@ -158,6 +159,7 @@ class Loader:
         self.samples = samples  # in an epoch; 0: nobody knows
         self.whole = False  # its length is that of an epoch, also where the run goes on within one
         self.given, self.stream, self.run = given, stream, stream.run
+        self.ahead = stream.steps.ahead
         self._collate = None
         self._left = None  # the last slice of a loop that was left early
         self._told_left = False
@@ -225,6 +227,7 @@ class Loader:
 
     def __iter__(self):
         if not torch.is_grad_enabled():
+            self.ahead.evaluates()
             return iter(self.given)  # an evaluation of the training data: no step is made of it
         behind = self.run.passing or self.stream.steps.place.again.may
         batches = self._going_on() if behind else self._batches()
@@ -249,12 +252,21 @@ class Loader:
         `next(iter(loader))` is a look at a batch, or a loop over steps, which knows no epochs."""
         by_call = asked_by_call(sys._getframe(1))
         if self.stream.steps.place.again.begins():
+            self.ahead.reopen()
             if (yield from self._once_again(by_call)):
+                self.ahead.loop_ends()
                 return
-        elif not by_call and self.run.passes_over():
-            yield from self._passed_over()
-            return
-        yield from self._batches()
+            self.stream.reopen()
+            yield from self._of_this_loop()
+        elif not (by_call and self.ahead.usual != 1) and self.run.passes_over():
+            self.ahead.reopen()
+            try:
+                yield from self._passed_over()
+            except GeneratorExit:
+                self.run.passes_back(by_call)  # a look; a prefetcher asks by next() until the end
+                raise
+        else:
+            yield from self._batches()
 
     def _once_again(self, by_call):
         """Batches that were made before, up to the end of an epoch. False: the loop goes on with
@@ -272,7 +284,6 @@ class Loader:
         self.run.goes_on_where_it_is()
         if not self.stream.at_end():
             return False
-        self.stream.steps.spare = False
         self.stream.reopen()
         self.stream.begin()  # closes the epoch, which the process before this one did not
         return True
@@ -296,8 +307,11 @@ class Loader:
     def _batches(self):
         self._check_samples()
         self.run.ensure_started()
-        self.stream.steps.spare = False  # a loop before may have been left with one
-        self.stream.reopen()
+        if self.ahead.reopen() and self.stream.at_end():  # a step is due of the batch in hand
+            return self._spare(self.given.batch_size or self.run.global_batch)
+        return self._of_this_loop()
+
+    def _of_this_loop(self):
         if self.stream.is_over():
             if not self.stream.steps.place.in_steps:
                 self.run.tell_over()
@@ -318,8 +332,14 @@ class Loader:
 
     def _passed_over(self):
         """The one batch of an epoch in which this process makes no step."""
-        with self.stream.steps.blocks.kept(), self.stream.steps.place.others_kept():
+        kept = contextlib.ExitStack()
+        kept.enter_context(self.stream.steps.blocks.kept())
+        kept.enter_context(self.stream.steps.place.others_kept())
+        try:
             yield from self._spare(GHOST)
+        finally:
+            self.ahead.when_used(kept.close)
+            self.ahead.loop_ends()
 
     def _spare(self, samples):
         """A batch that no step is made of."""
@@ -328,9 +348,8 @@ class Loader:
             batch = next(iter(self.given))
         else:
             batch = self.given.collate_fn([data[i] for i in range(min(samples, len(data)))])
-        self.stream.steps.spare = True
-        yield batch
-        self.stream.steps.spare = False
+        yield self.ahead.spare(batch)
+        self.ahead.spare_ends()
 
     def _loop_begins(self, piece, by_call):
         """Alone each loop begins an epoch; here one that is left early goes on in it."""
@@ -370,12 +389,12 @@ class Loader:
     def _sampled(self):
         by_call = asked_by_call(sys._getframe(1))
         yield from self._once_more()
-        piece, batches = self.stream.begin(), None
+        piece, batches = self.ahead.next(), None
         self._loop_begins(piece, by_call)
         if piece is None and not self.run.over:
             if self.run.passing:  # a look, where the epoch ended with the process before this one
                 self.run.epoch = self.stream.epoch
-                piece = self.stream.begin()
+                piece = self.ahead.next()
             else:
                 # a server's other nodes had all of the epoch, or the process before this one; what
                 # follows a loop may need its last batch or loss
@@ -388,21 +407,19 @@ class Loader:
             if batches is None:
                 batches = self._iterator(piece.epoch)
             batch = next(batches)
-            self.run.loaded_since(began)
             self._left = piece
-            yield self.stream.steps.given(batch)
-            piece = self.stream.begin()
+            yield self.ahead.given(batch, perf_counter() - began)
+            piece = self.ahead.next()
         self._left = None
 
     def _streamed(self):
         yield from self._once_more()
         if self._samples is None:
             self._samples = self._iterator(0)
-        while (piece := self.stream.begin()) is not None:
+        while (piece := self.ahead.next()) is not None:
             began = perf_counter()
             self.stream.steps.draws.step_begins(piece)
             samples = [next(self._samples) for _ in range(piece.count or GHOST)]
             doubled = len(samples) == 1 and self.stream.steps.weight.doubles
             batch = self._collate(samples * GHOST if doubled else samples)
-            self.run.loaded_since(began)
-            yield self.stream.steps.given(batch)
+            yield self.ahead.given(batch, perf_counter() - began)

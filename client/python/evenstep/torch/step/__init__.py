@@ -9,4 +9,6 @@ buffers.py    other buffers that training moves, which are each node's own
 streams.py    a GPU's gradients, on a stream of their own
 optimizer.py  steps that are left out, or of which the difference is sent
 idle.py       batches without a backward pass
+ahead.py      which batch a pass is over, where one more is in hand
+taken.py      two batches before the first pass: one is in hand, or was passed over
 """

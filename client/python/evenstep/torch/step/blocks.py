@@ -198,7 +198,8 @@ class Blocks:
         finally:
             with torch.no_grad():
                 for slot, value in zip(both, before):
-                    slot.tensor.copy_(value)
+                    if not slot.tensor.equal(value):  # a forward pass may be under way
+                        slot.tensor.copy_(value)
 
     @torch.no_grad()
     def remember(self):

@@ -146,6 +146,7 @@ class _Watch:
     def __init__(self, passes, blocks):
         self.passes, self.blocks = passes, blocks
         self.hidden = []
+        self.steps = False  # an optimizer that steps the model is within its step
         self.told = weakref.WeakSet()  # optimizers of which the program was told
         self.later = weakref.WeakSet()  # those that were made behind prepare()
 
@@ -200,6 +201,7 @@ class _Watch:
         passes.server.before_step()
         self.leave_out(optimizer)
         passes.place.optimizer_steps()
+        self.steps = True
         if closure is None:
             return None
 
@@ -233,6 +235,9 @@ class _Watch:
                 p.grad = None
 
     def after(self, optimizer, args, kwargs):
+        if self.steps:
+            self.steps = False
+            self.passes.ahead.has_stepped()
         for p, grad in self.hidden:
             p.grad = grad
         self.hidden = []

@@ -36,6 +36,7 @@ import torch
 from ...run import DIFFERENCE, SKIP, STEP, VOID, Error
 from ..loss.batch import tell_hooks
 from ..randomness import Draws
+from .ahead import Ahead
 from .blocks import has_batch_norm
 from .buffers import Buffers
 from .gradients import Gradients
@@ -58,6 +59,7 @@ class Passes:
         self.settled = True  # its gradients were sent
         self.touched = False  # a pass over it has begun
         self._idle = Idle()
+        self.ahead = Ahead(run, self)
         self.answer = STEP
         self.served = False  # a server makes the steps, by the rule of the first optimizer
         self.server = Served(run, describe(optimizers))
@@ -116,12 +118,9 @@ class Passes:
         self.answer, self.settled, self.slice = STEP, True, None
         self.stepped = False
 
-    def given(self, batch):
-        """The loop gets this one."""
-        self._idle.given(batch, self.batches)
-        if self.slice is not None:
-            self.weight.look(batch)
-        return batch
+    def given(self):
+        """The loop gets a batch."""
+        self._idle.given()
 
     def in_a_step(self):
         """A slice has begun, and a pass was made over it."""
@@ -169,6 +168,7 @@ class Passes:
         self.blocks.check_replaced()
 
     def weigh(self, weight):
+        self.ahead.weighs()
         if self.spare:
             return
         if self.slice is None or self.gradients.open or self.settled:
@@ -220,12 +220,12 @@ class Passes:
         return True
 
     def begin(self, loss=None):
+        self.ahead.pass_begins(loss)
         if self.spare:  # also with a slice that was looked at before, whose pass comes later
             self._count_spare()
         if self.spare or self.slice is None:
             return
         if not self._idle.trained:
-            self._idle.check_ahead(self.batches)
             tell_hooks(self.run, self.blocks.slots)
         self.draws.pass_begins(self.slice)
         self.touched = True

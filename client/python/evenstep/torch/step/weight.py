@@ -34,10 +34,14 @@ class Weight:
     def is_doubled(self):
         return self.doubles and self.slice.count == 1
 
-    def look(self, batch):
-        """The loop gets this one."""
-        count = self.slice.count
-        if not self.by_samples and count > 1 and (rows := fewer_rows(batch, count)):
+    def fewer(self, batch, piece):
+        """How many rows a batch of this slice has, where samples are left out; else None."""
+        looks = not self.by_samples and piece.count > 1
+        return fewer_rows(batch, piece.count) if looks else None
+
+    def leave_out(self, rows):
+        """The slice that has begun has so many; None: none is left out."""
+        if rows:
             self.rows, self._base = rows, float(rows)
             self._set(self._base, True)
 

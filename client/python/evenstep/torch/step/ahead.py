@@ -1,0 +1,327 @@
+"""Batches that the program takes before it has used the one before.
+
+                one ahead            late step            one ahead, taken within the pass
+    take 0      begins 0             begins 0             begins 0
+    take 1      1 waits              (pass 0) 1 waits     1 waits
+    pass, step  of 0                 step of 0            pass 0
+    take 2      begins 1, 2 waits    (forward begins 1)   begins 1, 2 waits
+
+A slice begins where its batch is taken, unless the batch before is still to be used: then it waits.
+One that waits begins where the program takes the next one, and where only the step of the one
+before was due (nanoGPT asks for a batch between backward() and step()), at the next forward pass.
+So passes use batches in the order in which they were taken.
+
+What the program does shows at the first pass of its first loop (taken.py), and holds for the loops
+that follow: `lag` is how many batches it has in hand behind the one that it uses, 0 or 1. A
+program with a lag of 1 uses each batch, since one that it passed over would look like two in hand.
+"""
+
+import functools
+from collections import deque
+
+import torch
+from torch.nn.modules.module import register_module_forward_pre_hook
+
+from ...run import Error
+from .taken import Taken
+
+LOOKS_MOST = 64  # batches in which an optimizer's first step is waited for
+TOO_FAR = (
+    "a batch was taken from the loader while two before it had no backward pass: a program may "
+    "have one batch in hand ahead of the one that it uses, and then passes over none. "
+    "DataLoader(num_workers=…, prefetch_factor=…) reads further ahead behind the loop"
+)
+UNUSED = (
+    "the last batch of the epoch had no backward pass, though the loop took each batch before the "
+    "pass of the one before: such a loop uses each batch. One that passes over its first batch "
+    "keeps nothing of it"
+)
+SERVED = (
+    "a batch was taken from the loader before the backward pass of the one before it: under this "
+    "strategy a slice of the job ends where the next batch is taken. Take each batch after the "
+    "step of the one before, or take the strategy sync; DataLoader(num_workers=…, "
+    "prefetch_factor=…) reads ahead behind the loop"
+)
+CHANGED = (
+    "a batch was taken between the forward pass over the one before and its step, and parameters "
+    "were averaged there: take it behind the step, or take the strategy sync"
+)
+
+
+class _Waiting:
+    """A batch that is taken. piece: its slice, None if no step is made of it."""
+
+    def __init__(self, piece):
+        self.piece, self.rows, self.seconds = piece, None, 0.0
+
+
+class Watch:
+    """Calls for what is due before a forward pass of any module and before a model is saved; while
+    something is due alone."""
+
+    def __init__(self, forward, saves):
+        self.forward, self.saves = forward, saves
+        self._hook = self._plain = None
+
+    def begin(self):
+        if self._hook is not None:
+            return
+        self._hook = register_module_forward_pre_hook(lambda module, _: self.forward(module))
+        plain = self._plain = torch.nn.Module.state_dict
+
+        @functools.wraps(plain)
+        def state_dict(module, *args, **kwargs):
+            self.saves()
+            return plain(module, *args, **kwargs)
+
+        torch.nn.Module.state_dict = state_dict
+
+    def end(self):
+        if self._hook is not None:
+            self._hook.remove()
+            torch.nn.Module.state_dict = self._plain
+            self._hook = None
+
+
+class Ahead:
+    def __init__(self, run, passes):
+        self.run, self.passes, self.stream = run, passes, None
+        self.lag = None  # of this loop; None: no pass has told yet
+        self.usual = None  # that of the loop before; None: there was none
+        self.late = False  # the program takes a batch between a pass and its step
+        self.within = False  # it takes one between a forward pass and its backward pass
+        self._waiting = deque()
+        self._used = self._stepped = True  # the current batch, by a pass and by a step behind it
+        self._steps = False  # an optimizer has stepped
+        self._calls = False  # a module's forward pass was seen
+        self._ended = False  # the loop has had its last batch, and that one is still in hand
+        self._passed = False  # the batch before the current one had no pass
+        self._then = []  # calls, for when the current batch, which has no step, is used
+        self._taken = Taken()
+        self._watch = Watch(self._forward, self.evaluates)
+
+    def save(self):
+        return self.usual, self.late, self.within, self._steps
+
+    def load(self, saved):
+        """By a process before this one; None: it said nothing."""
+        self.usual, self.late, self.within, self._steps = saved or self.save()
+
+    def begin_phase(self):
+        """The program goes on with other loops."""
+        self.usual, self.late, self.within, self._steps = None, False, False, False
+
+    # ---- a loop
+
+    def reopen(self):
+        """A loop over batches begins. True: the last batch of the loop before is still in hand."""
+        self._watch.end()
+        in_hand = self._ended and (self._steps_later() if self._used else self.lag == 1)
+        if in_hand:
+            self.stream.begin_loop()
+        else:
+            self._let_go()
+            self.stream.reopen()
+            self._used = self._stepped = True
+            self.lag, self._taken = self.usual, Taken()
+        self._ended = False
+        return in_hand
+
+    def _let_go(self):
+        """The loop before was left, or its last batch was passed over."""
+        self._waiting.clear()
+        self._leave_spare()
+        if self._ended and not self._used:
+            self.passes.finish_step()
+
+    def next(self):
+        """The slice of the batch that the loop takes now, or None: the loop ends."""
+        self._move_on()
+        if self._waits():
+            piece = self.stream.take_ahead()
+            if piece is not None:
+                self._wait(piece)
+                return piece
+            self._ended = True
+            self._watch.begin()
+            return None
+        self._leave_spare()
+        self._passed = not self._used
+        piece = self.stream.begin()
+        self._used = self._stepped = piece is None
+        if not (self._calls or self._steps) and self.passes.batches < LOOKS_MOST:
+            self._watch.begin()
+        return piece
+
+    def _waits(self):
+        """The batch that is taken now begins later."""
+        if self._used:
+            return self._steps_later()
+        served = self.passes.slice is not None and not self.passes.slice.step_count
+        return self.lag != 0 and not served  # a server says late which slice comes next
+
+    def _steps_later(self):
+        """The step behind the pass over the current batch is perhaps still to come. Until the first
+        step nobody knows: then the next slice waits, unless parameters may change as it begins and
+        nothing tells of the forward pass before which it is to begin."""
+        piece, spare = self.passes.slice, self.passes.spare
+        if self._stepped or (piece is None and not spare):
+            return False
+        looks = not self._steps and self.passes.batches < LOOKS_MOST
+        stand = spare or (piece.step_count and (self._calls or not self.run.holds()))
+        return self.late or bool(looks and stand)
+
+    def _wait(self, piece):
+        self._waiting.append(_Waiting(piece))
+        if self._used:
+            self._watch.begin()
+
+    def _move_on(self):
+        """The program asks for another batch, so it goes on with the next one that it has."""
+        if not self._waiting:
+            return
+        if not self._used:
+            if self.lag == 1 or self._taken.is_kept():
+                raise Error(TOO_FAR)
+            self._tells(False)
+        self._move(checks=self.within)
+
+    def _move(self, checks=False):
+        """The first one that waits is the one that the program uses. checks: its forward pass has
+        begun, perhaps."""
+        taken = self._waiting.popleft()
+        self._leave_spare()
+        self._watch.end()
+        self._used = self._stepped = False
+        before = self.passes.blocks.flat.clone() if checks and self.run.holds() else None
+        if taken.piece is None or not self.stream.begin_taken():
+            self.passes.spare = True
+            return
+        if before is not None and not torch.equal(before, self.passes.blocks.flat):
+            raise Error(CHANGED)
+        self.passes.weight.leave_out(taken.rows)
+        self.run.loaded_in(taken.seconds)
+
+    def given(self, batch, seconds):
+        """The loop gets this one, which was loaded in so many seconds."""
+        passes = self.passes
+        passes.given()
+        self._note(batch)
+        if not self._waiting:
+            self.run.loaded_in(seconds)
+            if passes.slice is not None:
+                passes.weight.leave_out(passes.weight.fewer(batch, passes.slice))
+            return batch
+        last = self._waiting[-1]
+        last.rows = passes.weight.fewer(batch, last.piece)
+        if passes.slice is None or self._used:
+            last.seconds = seconds
+        else:
+            self.run.loaded_in(seconds)  # within the step of the one before
+        return batch
+
+    def _note(self, batch):
+        if self.lag is None:
+            self._taken.note(batch, is_second=self._passed or bool(self._waiting))
+        elif self._waiting and self._used:
+            self._taken.mark()
+
+    # ---- batches of which no step is made
+
+    def spare(self, batch):
+        """The loop gets such a batch."""
+        if self._waits():
+            self._wait(None)
+        else:
+            self.passes.spare = True
+            self._used = self._stepped = False
+        self._note(batch)
+        return batch
+
+    def spare_ends(self):
+        """The loop asks for the batch behind it, or has no more."""
+        self._move_on()
+        if not self._steps_later() and (self._used or self.lag == 0):
+            self._leave_spare()
+
+    def loop_ends(self):
+        """The last one was such a batch."""
+        self._ended = self.passes.spare
+
+    def when_used(self, call):
+        """Now, or when the batch that is in hand, of which no step is made, is used."""
+        if self.passes.spare and not self._used:
+            self._then.append(call)
+        else:
+            call()
+
+    def _leave_spare(self):
+        self.passes.spare = False
+        then, self._then = self._then, []
+        for call in then:
+            call()
+
+    # ---- what the program does with batches
+
+    def pass_begins(self, loss=None):
+        if self._waiting:
+            self._find_whose(loss)
+        elif self.lag is None:
+            if self._passed and self._taken.is_ahead():
+                raise Error(SERVED)
+            self._tells(self._ended)
+        self._used, self._stepped = True, False
+
+    def _tells(self, ahead):
+        self.lag = self.usual = int(ahead)
+
+    def _find_whose(self, loss):
+        """The pass is over the current batch, or over the one that waits."""
+        if not self._used and self.lag is None:
+            self.within = self._taken.before_last(loss)
+            self._tells(self.within or self._taken.is_ahead())
+        if self.lag == 1 or (self._used and self._taken.root_before_last(loss)):
+            return
+        self._move(checks=True)
+
+    def weighs(self):
+        """The program says what the batch weighs of which it makes a pass next."""
+        if not self._waiting or self.lag == 1:
+            return
+        if not self._used:
+            self._tells(self._taken.is_ahead())
+        if self.lag != 1:
+            self._move(checks=True)
+
+    def has_stepped(self):
+        """An optimizer has made its step."""
+        self._steps, self._stepped = True, self._used
+        self.late |= bool(self._waiting) and self._used and self.lag != 1
+        if self._ended and self._used and self.passes.spare and not self._waiting:
+            self._leave_spare()
+
+    def _forward(self, module):
+        """A forward pass begins, of any module."""
+        self._calls = True
+        if not (self._waiting or self._ended):
+            self._watch.end()
+        elif not (module.training and torch.is_grad_enabled()):
+            self.evaluates()
+        elif self._waiting and self._used and self.lag != 1:
+            self._move()
+
+    def evaluates(self):
+        """The program evaluates, saves, or says what it has found: the epoch's last step is
+        made."""
+        is_made = self._stepped or not (self._steps or self.lag == 1)
+        if self._ended and self._used and is_made and not self._waiting:
+            self._watch.end()
+            self._ended = False
+            self.stream.close_epoch_if_over()
+
+    def ends(self):
+        """The program ends."""
+        self._watch.end()
+        unused = self._ended and self.lag == 1 and not self._used and not self.passes.spare
+        if unused and self.passes.slice is not None and not self.run.over:
+            raise Error(UNUSED)
