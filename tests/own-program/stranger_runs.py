@@ -1,6 +1,8 @@
 """The programs in strangers/ and their runs on real ranks: what test_strangers.py and
 test_strangers_killed.py have in common."""
 
+import json
+
 import numpy as np
 
 from compare import bit_identical, difference
@@ -18,6 +20,7 @@ PROGRAMS = {
     "chosen_mean": (32, 2e-5),
     "class_weights": (32, 2e-5),
     "closure_step": (32, 2e-5),
+    "data_prefetcher": (32, 2e-5),
     "dqn": (32, 2e-5),
     "early_stopping": (96, 2e-6),
     "filtered": (32, 2e-5),
@@ -35,9 +38,11 @@ PROGRAMS = {
     "lbfgs_search": (48, 2e-5),
     "like_timm": (32, 2e-5),
     "like_yolo": (32, 2e-5),
+    "like_nanogpt": (32, 2e-5),
     "look_first": (32, 2e-5),
     "lookahead": (32, 2e-5),
     "lstm_packed": (32, 2e-5),
+    "marks_last": (16, 2e-5),
     "masked_mean": (32, 2e-5),
     "maml": (16, 2e-5),
     "micro_batches": (32, 2e-5),
@@ -77,9 +82,11 @@ STEPS_WITHIN = {"tbptt"}
 SCALED = {"micro_batches_scaled"}
 # a node with smaller slices has more of them, and zip() ends with the other loader
 ZIPPED = {"pseudo_labels", "other_first"}
+# a server says late which slice comes next
+AHEAD = {"data_prefetcher", "marks_last", "like_nanogpt"}
 # averages within an epoch of three steps
 OFTEN = {"local-sgd": {"k": 2}, "hier-sgd": {"k1": 1, "k2": 2}, "hpsgd": {"k": 2}}
-BY_STEPS = {"mingpt", "steps_next", "steps_not_epochs"}
+BY_STEPS = {"mingpt", "like_nanogpt", "steps_next", "steps_not_epochs"}
 
 
 def on_ranks(nursery, name, folder, sizes, strategy, **more):
@@ -92,13 +99,26 @@ def on_ranks(nursery, name, folder, sizes, strategy, **more):
     return done, [dict(np.load(folder / f"rank-{i}.npz")) for i in range(len(sizes))]
 
 
-def run_killed(nursery, run_programs, name, folder, at, within="", again="", **more):
+def tensors_of(file):
+    """Of a model that the job has saved, by name."""
+    content = file.read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    described = json.loads(content[8:8 + length])
+    described.pop("__metadata__", None)
+    places = {key: tensor["data_offsets"] for key, tensor in described.items()}
+    return {key: np.frombuffer(content[8 + length + first:8 + length + last], "f4")
+            for key, (first, last) in places.items()}
+
+
+def run_killed(nursery, run_programs, name, folder, at, within="", again="", variables=None,
+               **more):
     """The finished process of a `sync` run on 5/8 and 3/8 of the batch in which one rank's program
     is killed at its step number `at`, or as TEST_KILL_IN=`within` has it, with TEST_AGAIN=`again`
     (strangers/run.py). It goes on and ends as the program alone."""
     batch, off = PROGRAMS[name]
     alone = run_programs(nursery, "strangers.run", name).results[0]
-    variables = {"TEST_KILL": str(at), **({"TEST_KILL_IN": within} if within else {})}
+    variables = {**(variables or {}), "TEST_KILL": str(at)}
+    variables.update({"TEST_KILL_IN": within} if within else {})
     variables.update({"TEST_AGAIN": again} if again else {})
     done, results = on_ranks(nursery, name, folder / "sync", [batch * 5 // 8, batch * 3 // 8],
                              {"type": "sync"}, variables=variables, **more)

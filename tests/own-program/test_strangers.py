@@ -13,7 +13,7 @@ from conftest import python_with
 from nursery import Nursery
 from real_rank import COLUMNS, rows_of, run_local
 from stranger_runs import PROGRAMS, SAMPLES, KEEPS_ROWS, STEPS_WITHIN, SCALED, ZIPPED
-from stranger_runs import BY_STEPS, on_ranks
+from stranger_runs import AHEAD, BY_STEPS, OFTEN, on_ranks, tensors_of
 from tree import environment
 
 
@@ -31,7 +31,7 @@ def test_sync_on_unequal_ranks_equals_the_program_alone(torch_programs, run_prog
 
 
 # a loop over steps that ends with an epoch ends the run there, and other nodes have fewer steps
-SERVED = set(PROGRAMS) - BY_STEPS - KEEPS_ROWS - STEPS_WITHIN - SCALED - ZIPPED
+SERVED = set(PROGRAMS) - BY_STEPS - KEEPS_ROWS - STEPS_WITHIN - SCALED - ZIPPED - AHEAD
 
 
 @pytest.mark.parametrize("name", sorted(SERVED))
@@ -72,15 +72,47 @@ def test_noise_of_gradients_is_the_same_on_each_node_and_none_of_samples(torch_p
     assert bit_identical(ends) and "draws random numbers for the samples" not in done.stderr
 
 
-@pytest.mark.parametrize("ahead, says", [
-    ("", "the next batch was taken between backward() and this step"),
-    ("1", "2 batches were taken from the loader before the backward pass of the first one")])
-def test_a_batch_that_is_taken_ahead_is_told_where(torch_programs, tmp_path, ahead, says):
+def test_a_batch_may_be_taken_between_a_forward_pass_and_its_backward_pass(
+        torch_programs, run_programs, tmp_path):
     """nanoGPT asks for it while a GPU computes."""
+    alone = run_programs(torch_programs, "strangers.run", "like_nanogpt").results[0]
+    _, results = on_ranks(torch_programs, "like_nanogpt", tmp_path / "sync", [20, 12],
+                          {"type": "sync"}, variables={"TEST_AHEAD": "1"})
+    assert bit_identical(results) and difference(results[0], alone) < 2e-5
+
+
+@pytest.mark.parametrize("ahead", ["", "1"])
+def test_the_last_batch_in_hand_is_trained_where_the_job_ends_first(torch_programs, tmp_path,
+                                                                   ahead):
+    """Six batches, of which nanoGPT takes a seventh before it has used the sixth."""
+    ahead = {"TEST_AHEAD": ahead}
+    _, ends = on_ranks(torch_programs, "like_nanogpt", tmp_path / "own", [20, 12],
+                       {"type": "sync"}, variables={**ahead, "TEST_ITERS": "3"})
     command = torch_programs.command("strangers.run", "like_nanogpt", tmp_path / "rank")
     done = run_local(command, [20, 12], {"type": "sync"}, tmp_path,
-                     variables={"TEST_AHEAD": ahead})
-    assert done.returncode != 0 and says in done.stderr
+                     ["--out", str(tmp_path / "job")], variables=ahead, epochs=2)
+    assert done.returncode == 0 and len(rows_of(done)) == 2 * 6
+    saved = tensors_of(tmp_path / "job/artifacts/model.safetensors")
+    assert difference(saved, {key: ends[0]["0." + key].ravel() for key in saved}) < 2e-6
+
+
+@pytest.mark.parametrize("name", ["data_prefetcher", "marks_last"])
+def test_a_batch_that_is_taken_ahead_is_refused_under_a_server(torch_programs, tmp_path, name):
+    command = torch_programs.command("strangers.run", name, tmp_path / "rank")
+    half = PROGRAMS[name][0] // 2
+    done = run_local(command, [half, half], {"type": "asgd"}, tmp_path)
+    assert done.returncode != 0
+    assert "under this strategy a slice of the job ends where the next batch" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["data_prefetcher", "marks_last"])
+@pytest.mark.parametrize("strategy", ["local-sgd", "hier-sgd"])
+def test_what_takes_a_batch_ahead_saves_the_average(torch_programs, tmp_path, name, strategy):
+    """Behind its last batch it does not ask the loader any more."""
+    batch = PROGRAMS[name][0]
+    _, ends = on_ranks(torch_programs, name, tmp_path, [batch * 5 // 8, batch * 3 // 8],
+                       {"type": strategy, **OFTEN[strategy]})
+    assert bit_identical(ends)
 
 
 def test_a_file_that_every_node_saves_is_told(torch_programs, tmp_path):
@@ -91,7 +123,7 @@ def test_a_file_that_every_node_saves_is_told(torch_programs, tmp_path):
     assert "this node saves" not in done.stderr, "it asks is_main()"
 
 
-@pytest.mark.parametrize("name", ["early_stopping", "steps_not_epochs"])
+@pytest.mark.parametrize("name", ["early_stopping", "steps_not_epochs", *sorted(AHEAD)])
 def test_it_ends_where_it_likes_on_one_rank_too(torch_programs, run_programs, tmp_path, name):
     """Most steps of a single rank are made without asking it."""
     alone = run_programs(torch_programs, "strangers.run", name).results[0]

@@ -1,14 +1,11 @@
 """Programs that were not written for Evenstep, killed in the midst of their runs: they go on, and
 end as if nothing had happened, or are told what differs."""
 
-import json
-
-import numpy as np
 import pytest
 
 from compare import bit_identical, difference
 from real_rank import COLUMNS, rows_of, run_local
-from stranger_runs import OFTEN, on_ranks, run_killed
+from stranger_runs import OFTEN, on_ranks, run_killed, tensors_of
 
 
 @pytest.mark.parametrize("strategy", ["sync", "asgd", "hpsgd", "local-sgd", "hier-sgd"])
@@ -282,9 +279,33 @@ def test_an_attempt_that_begins_at_the_runs_end_has_what_the_run_has_made(torch_
     on_ranks(torch_programs, "padded", tmp_path, sizes, {"type": "sync"}, **often)
     done, again = on_ranks(torch_programs, "padded", tmp_path, sizes, {"type": "sync"}, **often)
     assert not rows_of(done) and bit_identical(again)
-    content = (tmp_path / "job/artifacts/model.safetensors").read_bytes()
-    length = int.from_bytes(content[:8], "little")
-    for key, tensor in json.loads(content[8:8 + length]).items():
-        if key != "__metadata__":
-            first, last = (8 + length + at for at in tensor["data_offsets"])
-            assert (again[0]["0." + key].ravel() == np.frombuffer(content[first:last], "f4")).all()
+    for key, tensor in tensors_of(tmp_path / "job/artifacts/model.safetensors").items():
+        assert (again[0]["0." + key].ravel() == tensor).all()
+
+
+# within an accumulation and behind its step, in an epoch's first batch, its last two, and the run's
+@pytest.mark.parametrize("name, at, where, ahead", [
+    *(("data_prefetcher", at, "backward", "") for at in (2, 3, 4, 9, 12)),
+    *(("marks_last", at, "backward", "") for at in (3, 4, 5, 6, 11, 15)),
+    *(("like_nanogpt", at, "backward", ahead) for at in (3, 4, 6) for ahead in ("", "1")),
+    ("data_prefetcher", 3, "", ""), ("marks_last", 3, "", ""), ("like_nanogpt", 2, "", ""),
+    ("like_nanogpt", 2, "", "1")])
+def test_one_that_has_a_batch_in_hand_comes_back_with_it(torch_programs, run_programs, tmp_path,
+                                                         name, at, where, ahead):
+    run_killed(torch_programs, run_programs, name, tmp_path, at, where,
+               variables={"TEST_AHEAD": ahead})
+
+
+@pytest.mark.parametrize("at", [3, 6, 8, 11, 20])
+def test_one_that_has_a_batch_in_hand_goes_on_from_a_checkpoint(torch_programs, run_programs,
+                                                                tmp_path, at):
+    """All programs begin anew, and pass over the epochs that were made."""
+    alone = run_programs(torch_programs, "strangers.run", "marks_last").results[0]
+    often, sizes = {"checkpoint": {"every_steps": 1}}, [10, 6]
+    failed = run_local(torch_programs.command("strangers.run", "marks_last", tmp_path / "rank"),
+                       sizes, {"type": "sync"}, tmp_path, ["--out", str(tmp_path / "job")],
+                       variables={"TEST_KILL": str(at), "TEST_KILL_IN": "refuse"}, **often)
+    assert failed.returncode != 0 and "it would fail again" in failed.stderr
+    done, ends = on_ranks(torch_programs, "marks_last", tmp_path, sizes, {"type": "sync"}, **often)
+    assert len(rows_of(done)) == 2 * (20 - at + 1)
+    assert bit_identical(ends) and difference(ends[0], alone) < 2e-5

@@ -116,7 +116,11 @@ FAULTS = {
     "growing": "the loader had 64 samples at prepare() and has 96 now",
     "unprepared_loader": "batches come from the loader that prepare() returned",
     "gives_gradients": "is summed by torch.autograd.backward(params, grads)",
-    "reads_ahead": "2 batches were taken from the loader before the backward pass of the first one",
+    "takes_two_ahead": "while two before it had no backward pass",
+    "takes_pairs": "while two before it had no backward pass",
+    "drops_its_last": "while two before it had no backward pass",
+    "passes_over_one_in_hand": "while two before it had no backward pass",
+    "takes_ahead_in_its_second_loop": "each taken after the step of the one before",
     "bare_parameter": "torch.nn.ParameterList([p]) is one of a bare parameter p",
     "wraps_what_is_prepared": "leave it and init_process_group() out, or leave prepare() out "
                               "and run the program by `evenstep run --ddp`",

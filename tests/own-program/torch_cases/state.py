@@ -120,17 +120,82 @@ def gives_gradients(output):
     loop(output, model, torch.optim.SGD(model.parameters(), 0.05), full(data()), step)
 
 
-def reads_ahead(output):
-    """A prefetcher: the next batch is taken before the step of this one."""
+def _takes_ahead(output, each, steps):
+    """steps(batches, step): a loop over an iterator of batches that makes steps by step(batch)."""
     model, loader = mlp(), DataLoader(data(), batch_size=300)
     opt = torch.optim.SGD(model.parameters(), 0.05)
     model, opt, loader = evenstep.prepare(model, opt, loader)
-    batches = iter(loader)
-    ahead = next(batches)
-    for batch in batches:
-        plain_step(model, opt, *ahead)
-        ahead = batch
-    plain_step(model, opt, *ahead)
+    for _ in evenstep.epochs(2):
+        steps(each(loader), lambda batch: plain_step(model, opt, *batch))
+    leave(output, model)
+
+
+def takes_two_ahead(output):
+    """Three are in hand at the first step."""
+
+    def steps(batches, step):
+        ahead = [next(batches), next(batches)]
+        for batch in batches:
+            ahead.append(batch)
+            step(ahead.pop(0))
+
+    _takes_ahead(output, iter, steps)
+
+
+def takes_pairs(output):
+    """A pass over two batches at once."""
+
+    def steps(batches, step):
+        for x, y in batches:
+            other_x, other_y = next(batches)
+            step((torch.cat([x, other_x]), torch.cat([y, other_y])))
+
+    _takes_ahead(output, iter, steps)
+
+
+def drops_its_last(output):
+    """A prefetcher that forgets the batch that it has in hand as the loop ends."""
+
+    def steps(batches, step):
+        ahead = next(batches)
+        for batch in batches:
+            step(ahead)
+            ahead = batch
+
+    _takes_ahead(output, iter, steps)
+
+
+def passes_over_one_in_hand(output):
+    """One whose loss looks bad, say, where the next one is taken already."""
+
+    def steps(batches, step):
+        ahead = next(batches)
+        for i, batch in enumerate(batches):
+            if i != 1:
+                step(ahead)
+            ahead = batch
+        step(ahead)
+
+    _takes_ahead(output, iter, steps)
+
+
+def takes_ahead_in_its_second_loop(output):
+    """Of which the first one tells nothing."""
+    loops = []
+
+    def steps(batches, step):
+        loops.append(1)
+        if len(loops) == 1:
+            for batch in batches:
+                step(batch)
+            return
+        ahead = next(batches)
+        for batch in batches:
+            step(ahead)
+            ahead = batch
+        step(ahead)
+
+    _takes_ahead(output, iter, steps)
 
 
 def passes_over_batches(output):
