@@ -37,8 +37,10 @@ def test_a_look_at_a_batch_is_no_epoch_that_is_passed_over(torch_programs, run_p
     assert bit_identical(results) and difference(results[0], alone) < 2e-5
 
 
-# a step's second batch, and its first
-@pytest.mark.parametrize("name, at", [("accumulate_rest", 9), ("steps", 8), ("steps", 7)])
+# a step's second batch, and its first; before the first step of all
+@pytest.mark.parametrize("name, at", [("accumulate_rest", 9), ("steps", 8), ("steps", 7),
+                                      ("accumulate_rest", 2), ("accumulate_rest", 3),
+                                      ("by_hand", 2), ("by_hand", 3)])
 def test_one_that_is_killed_within_an_accumulation_ends_as_the_program_alone(
         torch_programs, run_programs, tmp_path, name, at):
     run_killed(torch_programs, run_programs, name, tmp_path, at, "backward")

@@ -19,6 +19,7 @@ import os
 import torch
 
 from ..samples.beside import Beside
+from ..step.ahead import LOOKS_MOST
 from .again import Again
 from .habits import BATCHES, EPOCHS
 
@@ -38,6 +39,7 @@ class Place:
         self._behind = 0  # steps of loops over steps() that are over
         self._counts = False  # an optimizer has stepped: one that is never called tells nothing
         self._stepped = False  # it has, in the slice under way
+        self._found = 0.0  # parameters, in sum, as the pass under way found them
         self._before = None  # what the pass under way found: gradients that were kept
         self._saved = None  # what a state says
         self._settled = False  # it has been compared with where the run is
@@ -52,6 +54,8 @@ class Place:
             self._counts = self._stepped = True
 
     def pass_begins(self):
+        if self._looks():
+            self._found = self._parameters()
         if self.pending and self._before is None and self.run.workers > 1:
             kept, gradients = self.passes.kept_gradients()
             self._before = kept, [g if g is None else g.clone() for g in gradients]
@@ -59,9 +63,20 @@ class Place:
     def slice_ends(self, touched):
         if self._stepped:
             self.each, self.pending = max(self.each, self.pending + 1), 0
-        elif touched and self._counts:
-            self.pending += 1
+        elif touched:
+            self.pending = self.pending + 1 if self._counts or self._stands() else 0
         self._stepped, self._before = False, None
+
+    def _looks(self):
+        return not self._counts and self.passes.batches <= LOOKS_MOST
+
+    def _parameters(self):
+        return sum(float(s.tensor.detach().sum()) for s in self.passes.blocks.slots)
+
+    def _stands(self):
+        """No optimizer has stepped, and parameters are what they were before the pass: one is still
+        to come. A step that is made by hand shows in them."""
+        return self._looks() and self._parameters() == self._found
 
     # ---- states
 
