@@ -28,6 +28,7 @@ def joined(epoch):
     run._library, run._open, run._passed, run._empty = Library(), True, 0, 0
     run.epoch, run.rank, run.over, run.save, run.before_leave = epoch, 0, False, None, None
     run.on_start, run.reload, run.passing = run.start, None, epoch > 0
+    run.before_log = None
     run._ended, run._counts, run.lacks, run.repeats = 0, (0, 0), 0, False
     return run
 
