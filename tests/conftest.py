@@ -12,16 +12,13 @@ import pytest
 failed = {}  # in their order
 
 
-def services_of(item):
-    return [v for v in getattr(item, "funcargs", {}).values() if hasattr(v, "last_words")]
-
-
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     """Their lines begin as those of an assertion, so that tests/run shows them first."""
     report = (yield).get_result()
     if report.failed and call.when == "call":
-        for service in services_of(item):
+        used = getattr(item, "funcargs", {}).values()
+        for service in (v for v in used if hasattr(v, "last_words")):
             with contextlib.suppress(OSError):  # its folder is gone
                 said = "\n".join(f"E   {line}" for line in service.last_words())
                 report.sections.append(("service", said))
