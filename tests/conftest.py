@@ -1,10 +1,12 @@
 """Three things for tests/run. Which tests failed, since it tries them again by themselves: one name
 a line in the file that EVENSTEP_FAILED names. What their services said of it, which are gone with
-their fixtures. And which tests it may hand to different processes (pytest-xdist, --dist loadgroup):
-tests that share a fixture of their file stay together, in its order, and come first; every other
-test goes by itself to whoever is free, so that no long file is left at the end."""
+their fixtures, and what the machine was short of. And which tests it may hand to different
+processes (pytest-xdist, --dist loadgroup): tests that share a fixture of their file stay together,
+in its order, and come first; every other test goes by itself to whoever is free, so that no long
+file is left at the end."""
 import contextlib
 import os
+import pathlib
 import re
 
 import pytest
@@ -12,10 +14,22 @@ import pytest
 failed = {}  # in their order
 
 
+def pressure():
+    """How much of the last minute somebody waited for a CPU, the disk or memory, in percent."""
+    said = []
+    for of in ("cpu", "io", "memory"):
+        with contextlib.suppress(OSError):  # a kernel without pressure stall information
+            some = pathlib.Path("/proc/pressure", of).read_text().splitlines()[0]
+            said.append(f"{of} {re.search(r'avg60=([0-9.]+)', some)[1]} %")
+    return ", ".join(said) or "unknown"
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     """Their lines begin as those of an assertion, so that tests/run shows them first."""
     report = (yield).get_result()
+    if report.failed:
+        report.sections.append(("machine", f"E   of the last 60 s waited for: {pressure()}"))
     if report.failed and call.when == "call":
         used = getattr(item, "funcargs", {}).values()
         for service in (v for v in used if hasattr(v, "last_words")):

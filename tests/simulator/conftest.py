@@ -32,8 +32,7 @@ def pytest_runtest_makereport(item, call):
 
 @pytest.fixture
 def tmp_path(request):
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="evenstep-simulator-", dir=memory))
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="evenstep-simulator-"))
     yield folder
     if getattr(request.node, "went_wrong", False):
         print(f"the files of {request.node.name} are in {folder}")
