@@ -76,7 +76,8 @@ $(BUILD)/%.o: %.c
 $(BUILD)/kernels/%.o: EXTRA = $(KERNEL_FLAGS)
 # its longjmp goes from one stack to another, which a fortified one takes for a mistake
 $(BUILD)/simulator/fiber.o: EXTRA = -U_FORTIFY_SOURCE
-$(BUILD)/worker/exchange/transport/comm_mpi.o $(BUILD)/worker/process/process.o \
+$(patsubst %,$(BUILD)/worker/exchange/transport/%.o,comm_mpi mpi_messages mpi_expected) \
+    $(BUILD)/worker/process/process.o \
     $(BUILD)/tests/mpi/%.o: EXTRA = $(MPI_CFLAGS)
 
 # Lua of the store: NAME.lua in store/lua/ becomes the text LUA_NAME, without comments

@@ -6,7 +6,6 @@
 #include "worker/exchange/transport/comm_mpi.h"
 
 #include <limits.h>
-#include <mpi.h>
 #ifdef OPEN_MPI
 #include <mpi-ext.h>
 #endif
@@ -17,175 +16,8 @@
 
 #include "common/clock.h"
 #include "common/err.h"
-#include "worker/exchange/transport/comm_thread.h"
+#include "worker/exchange/transport/comm_mpi_parts.h"
 #include "worker/exchange/transport/mpi_deaths.h"
-#include "worker/exchange/transport/seat_links.h"
-
-/* Of a request, after what a link keeps there: how it is tested, and the room and tag of one that
- * any rank may answer. */
-enum { IMPL_ROOM = 2, IMPL_TAG = 3, IMPL_KIND = 5 };
-enum { KIND_MPI, KIND_ANY, KIND_LINK };
-enum { CHUNK_BYTES = 1 << 30 }; /* of one message, which counts its bytes as an int */
-
-struct comm_mpi {
-    struct transport base;
-    MPI_Comm comm, workers; /* workers: for sums of the library's own, or MPI_COMM_NULL */
-    int rank, size, keeper;
-    int seat;          /* 0: MPI started this rank */
-    char (*hosts)[64]; /* [size] owned */
-    bool alone;        /* no other rank is on this host */
-    struct comm_thread thread;
-    struct seat_links seats; /* to ranks that are reached without MPI */
-    double slow_fixed, slow_per_sample, step_start;
-};
-
-/* A newcomer has links alone. */
-static bool has_mpi(const struct comm_mpi *m)
-{
-    return m->comm != MPI_COMM_NULL;
-}
-
-static int mpi_send(struct transport *t, int to, int tag, const void *data, size_t bytes,
-                    struct transport_req *r)
-{
-    struct comm_mpi *m = (struct comm_mpi *)t;
-    struct seat_link *link = seat_links_to(&m->seats, to);
-    MPI_Request req;
-    if (link) {
-        int rc = seat_link_send(link, tag, data, bytes, r);
-        r->impl[IMPL_KIND] = KIND_LINK;
-        return rc;
-    }
-    memset(r, 0, sizeof *r);
-    if (!has_mpi(m) || bytes > CHUNK_BYTES ||
-        MPI_Isend(data, (int)bytes, MPI_BYTE, to, tag, m->comm, &req) != MPI_SUCCESS) {
-        return -ERR_PEER;
-    }
-    memcpy(r->impl, &req, sizeof req);
-    comm_thread_expect(&m->thread, bytes);
-    return 0;
-}
-
-static int mpi_recv(struct transport *t, int from, int tag, void *data, size_t bytes,
-                    struct transport_req *r)
-{
-    struct comm_mpi *m = (struct comm_mpi *)t;
-    struct seat_link *link = seat_links_to(&m->seats, from);
-    MPI_Request req;
-    if (link) {
-        int rc = seat_link_recv(link, tag, data, bytes, r);
-        r->from = from;
-        r->impl[IMPL_KIND] = KIND_LINK;
-        return rc;
-    }
-    memset(r, 0, sizeof *r);
-    if (!has_mpi(m) || bytes > CHUNK_BYTES ||
-        MPI_Irecv(data, (int)bytes, MPI_BYTE, from == TRANSPORT_ANY ? MPI_ANY_SOURCE : from, tag,
-                  m->comm, &req) != MPI_SUCCESS) {
-        return -ERR_PEER;
-    }
-    memcpy(r->impl, &req, sizeof req);
-    r->impl[IMPL_KIND] = from == TRANSPORT_ANY ? KIND_ANY : KIND_MPI;
-    r->impl[IMPL_ROOM] = bytes;
-    r->impl[IMPL_TAG] = (uint64_t)tag;
-    r->at = data;
-    comm_thread_expect(&m->thread, bytes);
-    return 0;
-}
-
-/* MPI has no message for a receive from any rank: does a link? Whatever MPI brings until its
- * receive has ended goes first, and *by_mpi says so. Such receives are of a few words, which MPI
- * has whole once it has matched them: the wait is none. */
-static int take_from_links(struct comm_mpi *m, MPI_Request *req, struct transport_req *r,
-                           MPI_Status *status, bool *by_mpi)
-{
-    int tag = (int)r->impl[IMPL_TAG], cancelled = 0, rank;
-    struct seat_link *link = seat_links_with(&m->seats, tag, &rank);
-    *by_mpi = false;
-    if (!link) {
-        return COMM_UNDER_WAY;
-    }
-    if (MPI_Cancel(req) != MPI_SUCCESS || MPI_Wait(req, status) != MPI_SUCCESS ||
-        MPI_Test_cancelled(status, &cancelled) != MPI_SUCCESS) {
-        return -ERR_PEER;
-    }
-    if (!cancelled) {
-        *by_mpi = true;
-        return COMM_DONE;
-    }
-    seat_link_recv(link, tag, r->at, (size_t)r->impl[IMPL_ROOM], r);
-    r->from = rank;
-    r->impl[IMPL_KIND] = KIND_LINK;
-    return seat_link_test(r);
-}
-
-static int mpi_test(struct transport *t, struct transport_req *r)
-{
-    struct comm_mpi *m = (struct comm_mpi *)t;
-    MPI_Request req;
-    MPI_Status status;
-    int done = 0, count = 0;
-    if (r->impl[IMPL_KIND] == KIND_LINK) {
-        int rc = seat_link_test(r);
-        if (rc == COMM_DONE) {
-            comm_thread_moved(&m->thread);
-        }
-        return rc;
-    }
-    memcpy(&req, r->impl, sizeof req);
-    if (req == MPI_REQUEST_NULL) {
-        return COMM_DONE; /* tested before */
-    }
-    if (MPI_Test(&req, &done, &status) != MPI_SUCCESS) {
-        return -ERR_PEER;
-    }
-    if (!done && m->seats.n > 0 && r->impl[IMPL_KIND] == KIND_ANY) {
-        bool by_mpi;
-        int rc = take_from_links(m, &req, r, &status, &by_mpi);
-        if (rc != COMM_DONE || !by_mpi) {
-            if (rc == COMM_DONE) {
-                comm_thread_moved(&m->thread);
-            }
-            return rc;
-        }
-        done = 1;
-    }
-    memcpy(r->impl, &req, sizeof req);
-    if (done) {
-        comm_thread_moved(&m->thread);
-        MPI_Get_count(&status, MPI_BYTE, &count);
-        r->from = status.MPI_SOURCE;
-        r->bytes = count > 0 ? (size_t)count : 0;
-    }
-    return done ? COMM_DONE : COMM_UNDER_WAY;
-}
-
-static bool is_mpi(const struct transport_req *r, MPI_Request *req)
-{
-    memcpy(req, r->impl, sizeof *req);
-    return r->impl[IMPL_KIND] != KIND_LINK && *req != MPI_REQUEST_NULL;
-}
-
-static int mpi_cancel(struct transport *t, struct transport_req *r)
-{
-    MPI_Request req;
-    (void)t;
-    if (r->impl[IMPL_KIND] == KIND_LINK) {
-        r->impl[0] = 0; /* nothing of a link is in the caller's memory before it is tested */
-        return 0;
-    }
-    return !is_mpi(r, &req) || MPI_Cancel(&req) == MPI_SUCCESS ? 0 : -ERR_PEER;
-}
-
-static void mpi_forget(struct transport *t, struct transport_req *r)
-{
-    MPI_Request req;
-    (void)t;
-    if (is_mpi(r, &req)) {
-        MPI_Request_free(&req);
-        memcpy(r->impl, &req, sizeof req);
-    }
-}
 
 /* ---- workers that join ----------------------------------------------------------------------- */
 
@@ -347,11 +179,11 @@ static const struct transport_ops mpi_ops = {
     .rank = mpi_rank,
     .size = mpi_size,
     .host = mpi_host,
-    .send = mpi_send,
-    .recv = mpi_recv,
-    .test = mpi_test,
-    .cancel = mpi_cancel,
-    .forget = mpi_forget,
+    .send = comm_mpi_send,
+    .recv = comm_mpi_recv,
+    .test = comm_mpi_test,
+    .cancel = comm_mpi_cancel,
+    .forget = comm_mpi_forget,
     .now = mpi_now,
     .start = mpi_start,
     .wait = mpi_wait,
@@ -438,6 +270,7 @@ static struct comm_mpi *new_transport(struct err *e)
 static void free_transport(struct comm_mpi *m)
 {
     seat_links_release(&m->seats);
+    mpi_expected_release(&m->expected);
     free(m->hosts);
     free(m);
 }

@@ -54,10 +54,12 @@ void comm_thread_expect(struct comm_thread *c, size_t bytes)
     }
 }
 
+/* What failed may leave a message under way into memory that its owner frees now. */
 static void end_op(struct comm_thread *c, struct comm_op *op, int rc)
 {
     op->finished = clock_now();
     pthread_mutex_lock(&c->lock);
+    c->abandoned = c->abandoned || (rc < 0 && rc != -ERR_CANCELLED);
     atomic_store_explicit(&op->state, rc, memory_order_release);
     pthread_cond_broadcast(&c->ended);
     pthread_mutex_unlock(&c->lock);

@@ -87,8 +87,8 @@ struct transport_ops {
      * deadline, or negative. */
     int (*wait)(struct transport *t, struct comm_op *op, int parts, double deadline);
     /* Once this returns nothing that is under way is touched any more, and whatever is started
-     * fails: for a rank that failed, before it frees or leaves what its operations point to. NULL
-     * where no thread runs them. */
+     * fails: for a rank that failed, before it frees or leaves what its operations point to. An
+     * operation that fails does the same. NULL where no thread runs them. */
     void (*abandon)(struct transport *t);
     /* Lets in who waits for the seat of a worker that died: seats[rank] is how often that one was
      * taken again, this time included; 0: nobody may take it. Messages to and from that rank are
