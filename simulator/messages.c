@@ -150,7 +150,7 @@ int messages_recv(struct transport *t, int from, int tag, void *data, size_t byt
 
 int messages_test(struct transport *t, struct transport_req *req)
 {
-    return req->impl[0] == REQ_DONE ? 1 : req->impl[0] == REQ_TOO_LONG ? -ERR_PEER : 0;
+    return req->impl[0] == REQ_DONE ? 1 : req->impl[0] == REQ_TOO_LONG ? -ERR_CONFLICT : 0;
 }
 
 int messages_cancel(struct transport *t, struct transport_req *req)

@@ -8,6 +8,7 @@ import re
 import resource
 import subprocess
 import sys
+import tempfile
 
 import numpy as np
 import pytest
@@ -44,21 +45,28 @@ def command(root, workers=1, epochs=1, batch=1024):
             "--local", str(root / "job.json"), "--roots", str(root), "--out", str(root / "out")]
 
 
+@pytest.fixture
+def disk_path():
+    """A folder whose files are not memory, as those of tmp_path may be (docs/decisions/0106)."""
+    with tempfile.TemporaryDirectory(prefix="evenstep-large-", dir="/var/tmp") as folder:
+        yield pathlib.Path(folder)
+
+
 @pytest.mark.skipif(SANITIZED, reason="sanitizers reserve memory of their own")
-def test_a_set_of_twice_the_memory_limit_trains(tmp_path):
+def test_a_set_of_twice_the_memory_limit_trains(disk_path):
     """In a control group where one can be made (the page cache counts too), else under a limit of
     the memory that a process may allocate."""
     if reason_against():
-        size = make_set(tmp_path / "large", 1600)
+        size = make_set(disk_path / "large", 1600)
         done = subprocess.run(
-            command(tmp_path), env=LOCAL, capture_output=True, text=True, timeout=600, check=False,
+            command(disk_path), env=LOCAL, capture_output=True, text=True, timeout=600, check=False,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (size // 2, size // 2)))
     else:
-        size = make_set(tmp_path / "large", 600)
-        drop_from_cache(tmp_path / "large" / "x.npy")
+        size = make_set(disk_path / "large", 600)
+        drop_from_cache(disk_path / "large" / "x.npy")
         limit = MemoryLimit("large", size // 2)
         try:
-            done = subprocess.run(limit.command(*command(tmp_path)), env=LOCAL, text=True,
+            done = subprocess.run(limit.command(*command(disk_path)), env=LOCAL, text=True,
                                   capture_output=True, timeout=600, check=False)
             assert limit.peak() <= size // 2
         finally:
@@ -94,9 +102,9 @@ def half_read(pid, size):
     return maps if all(m["Rss"] * 1024 > size / 2 for m in maps) else None
 
 
-def test_ranks_of_a_host_share_the_pages_and_a_file_that_is_cut_is_named(tmp_path):
-    size = make_set(tmp_path / "large", 40)
-    run = started(tmp_path, workers=2, epochs=100000, batch=256)
+def test_ranks_of_a_host_share_the_pages_and_a_file_that_is_cut_is_named(disk_path):
+    size = make_set(disk_path / "large", 40)
+    run = started(disk_path, workers=2, epochs=100000, batch=256)
     try:
         for line in run.stdout:
             if line.startswith("row,1,"):       # both have opened the data set
@@ -104,7 +112,7 @@ def test_ranks_of_a_host_share_the_pages_and_a_file_that_is_cut_is_named(tmp_pat
         maps = until("each worker has read half of the file", lambda: half_read(run.pid, size))
         assert len(maps) == 2, "both workers map the file, the keeper does not"
         assert all(m["Private_Dirty"] == 0 and m["Pss"] < 0.75 * m["Rss"] for m in maps), maps
-        os.truncate(tmp_path / "large" / "x.npy", size // 2)
+        os.truncate(disk_path / "large" / "x.npy", size // 2)
         output, told = run.communicate(timeout=300)
     finally:
         run.kill()

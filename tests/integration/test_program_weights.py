@@ -209,8 +209,10 @@ def test_one_that_is_killed_between_two_passes_of_a_step_makes_those_that_are_le
     assert run.seen(0) == run.seen(1) == list(range(SAMPLES))
 
 
-def test_unequal_numbers_of_passes_are_a_sentence(tmp_path):
-    run = Run(tmp_path / "run", job({"type": "sync"}, ["--fault", "further"]))
+@pytest.mark.parametrize("after", [1, 3], ids=["before another step", "at the end of an epoch"])
+def test_unequal_numbers_of_passes_are_a_sentence(tmp_path, after):
+    """At the end of an epoch the others sum what they have evaluated."""
+    run = Run(tmp_path / "run", job({"type": "sync"}, ["--fault", "further", "--after", after]))
     assert run.code != 0 and "1 of 3 nodes made one more backward pass" in run.log, run.log[-3000:]
 
 

@@ -109,7 +109,7 @@ static void what_is_too_large_for_its_room_is_an_error(void **state)
     (void)state;
     seat_link_send(p.a, 1, "long", 5, &sent);
     seat_link_recv(p.b, 1, got, sizeof got, &r);
-    assert_int_equal(seat_link_test(&r), -ERR_PEER);
+    assert_int_equal(seat_link_test(&r), -ERR_CONFLICT);
     drop(&p);
 }
 

@@ -55,10 +55,22 @@ int allreduce_send(struct allreduce *a, struct transport *t, int to, int tag, si
     return t->ops->send(t, to, tag, a->data + begin, n * sizeof(float), r);
 }
 
-int allreduce_failed(struct allreduce *a)
+int allreduce_failed(struct allreduce *a, int rc)
 {
+    if (rc == -ERR_CONFLICT) {
+        return err_set(&a->op.err, ERR_CONFLICT,
+                       "ranks disagree about what they sum: rank %d sums %zu floats", a->comm->rank,
+                       a->n);
+    }
     return err_set(&a->op.err, ERR_PEER, "an all-reduce of %zu floats failed on rank %d", a->n,
                    a->comm->rank);
+}
+
+int allreduce_test(struct allreduce *a, struct transport *t, struct transport_req *in, size_t n)
+{
+    int rc = t->ops->test(t, in);
+    rc = rc == COMM_DONE && in->bytes != n * sizeof(float) ? -ERR_CONFLICT : rc;
+    return rc < 0 ? allreduce_failed(a, rc) : rc;
 }
 
 /* How many of `n` floats from `begin` on are the source's. */
@@ -109,12 +121,10 @@ static enum way way_of(const struct allreduce *a)
 /* The library's own. */
 static int native_step(struct allreduce *a, struct transport *t)
 {
-    if (!a->begun && t->ops->native_sum(t, a->data, a->n, a->ins) < 0) {
-        return allreduce_failed(a);
-    }
+    int rc = a->begun ? 0 : t->ops->native_sum(t, a->data, a->n, a->ins);
     a->begun = true;
-    int rc = t->ops->test(t, a->ins);
-    return rc < 0 ? allreduce_failed(a) : rc;
+    rc = rc < 0 ? rc : t->ops->test(t, a->ins);
+    return rc < 0 ? allreduce_failed(a, rc) : rc;
 }
 
 /* What is under way depends on the way. */

@@ -18,7 +18,10 @@ void allreduce_take(struct allreduce *a, size_t begin, size_t n);
 /* data[begin, begin + n) gets the sum of this rank's part, wherever that is, and other[n]. */
 int allreduce_add(struct allreduce *a, size_t begin, const float *other, size_t n);
 /* The transport refused a message: says so in the op, returns the code. */
-int allreduce_failed(struct allreduce *a);
+/* rc: of the transport. ERR_CONFLICT: another rank sums another number of floats. */
+int allreduce_failed(struct allreduce *a, int rc);
+/* Tests the receive of n floats, which are as many as its sender sent. */
+int allreduce_test(struct allreduce *a, struct transport *t, struct transport_req *in, size_t n);
 
 /* ---- ring.c ---------------------------------------------------------------------------------- */
 void ring_begin(struct allreduce *a);

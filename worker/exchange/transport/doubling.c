@@ -61,11 +61,12 @@ static int begin_round(struct allreduce *a, struct transport *t, const struct sh
     int tag = allreduce_tag(a);
     bool sums_come = d->round <= s->L;
     float *into = sums_come ? a->scratch.floats : a->data;
-    if ((m.from >= 0 && t->ops->recv(t, allreduce_member(a, m.from), tag, into,
-                                     a->n * sizeof(float), a->ins) < 0) ||
-        (m.to >= 0 &&
-         allreduce_send(a, t, allreduce_member(a, m.to), tag, 0, a->n, a->hollow, a->outs) < 0)) {
-        return allreduce_failed(a);
+    int rc = 0;
+    if ((m.from >= 0 && (rc = t->ops->recv(t, allreduce_member(a, m.from), tag, into,
+                                           a->n * sizeof(float), a->ins)) < 0) ||
+        (m.to >= 0 && (rc = allreduce_send(a, t, allreduce_member(a, m.to), tag, 0, a->n, a->hollow,
+                                           a->outs)) < 0)) {
+        return allreduce_failed(a, rc);
     }
     d->in_busy = m.from >= 0;
     d->out_busy = m.to >= 0;
@@ -77,10 +78,10 @@ static int begin_round(struct allreduce *a, struct transport *t, const struct sh
 static int test_round(struct allreduce *a, struct transport *t, bool *busy)
 {
     struct doubling_state *d = &a->doubling;
-    int in = d->in_busy ? t->ops->test(t, a->ins) : COMM_DONE,
+    int in = d->in_busy ? allreduce_test(a, t, a->ins, a->n) : COMM_DONE,
         out = d->out_busy ? t->ops->test(t, a->outs) : COMM_DONE;
     if (in < 0 || out < 0) {
-        return allreduce_failed(a);
+        return in < 0 ? in : allreduce_failed(a, out);
     }
     d->in_busy = in == COMM_UNDER_WAY;
     d->out_busy = out == COMM_UNDER_WAY;

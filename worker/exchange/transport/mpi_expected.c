@@ -79,9 +79,13 @@ int mpi_expected_take(struct mpi_expected *x, uint64_t number, MPI_Comm comm, vo
         return COMM_UNDER_WAY;
     }
     mpi_expected_drop(x, number);
-    if (MPI_Get_count(&status, MPI_BYTE, &bytes) != MPI_SUCCESS || (size_t)bytes > room ||
-        MPI_Irecv(at, bytes, MPI_BYTE, status.MPI_SOURCE, want.tag, comm, req) != MPI_SUCCESS) {
+    if (MPI_Get_count(&status, MPI_BYTE, &bytes) != MPI_SUCCESS) {
         return -ERR_PEER;
     }
-    return COMM_DONE;
+    if ((size_t)bytes > room) {
+        return -ERR_CONFLICT;
+    }
+    return MPI_Irecv(at, bytes, MPI_BYTE, status.MPI_SOURCE, want.tag, comm, req) == MPI_SUCCESS
+               ? COMM_DONE
+               : -ERR_PEER;
 }

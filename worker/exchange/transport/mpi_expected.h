@@ -26,8 +26,8 @@ void mpi_expected_release(struct mpi_expected *x);
  * out. */
 uint64_t mpi_expected_add(struct mpi_expected *x, int from, int tag);
 /* Has it come, and is no other one expected before it that it may be as well? Then it is expected
- * no more, and *req receives it into at[room]: COMM_DONE; COMM_UNDER_WAY: not yet. ERR_PEER: it is
- * longer, or MPI failed. */
+ * no more, and *req receives it into at[room]: COMM_DONE; COMM_UNDER_WAY: not yet.
+ * ERR_CONFLICT: it is longer; ERR_PEER: MPI failed. */
 int mpi_expected_take(struct mpi_expected *x, uint64_t number, MPI_Comm comm, void *at, size_t room,
                       MPI_Request *req);
 void mpi_expected_drop(struct mpi_expected *x, uint64_t number);

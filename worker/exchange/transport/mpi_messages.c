@@ -105,13 +105,15 @@ static int test_mpi(struct comm_mpi *m, struct transport_req *r)
 {
     MPI_Request req;
     MPI_Status status;
-    int done = 0, count = 0;
+    int done = 0, count = 0, class = MPI_SUCCESS;
     memcpy(&req, r->impl, sizeof req);
     if (req == MPI_REQUEST_NULL) {
         return COMM_DONE; /* tested before */
     }
-    if (MPI_Test(&req, &done, &status) != MPI_SUCCESS) {
-        return -ERR_PEER;
+    int rc = MPI_Test(&req, &done, &status);
+    if (rc != MPI_SUCCESS) {
+        MPI_Error_class(rc, &class);
+        return class == MPI_ERR_TRUNCATE ? -ERR_CONFLICT : -ERR_PEER;
     }
     memcpy(r->impl, &req, sizeof req);
     if (!done) {

@@ -103,9 +103,10 @@ static int send_pieces(struct allreduce *a, struct transport *t, int last)
         if (r->sent < r->pieces) {
             allreduce_take(a, p.begin, p.n); /* of the first round: this rank's own */
         }
-        if (allreduce_send(a, t, allreduce_member(a, a->mine + 1), tag_of(a, &p), p.begin, p.n,
-                           p.hollow, &a->outs[r->sent % r->window]) < 0) {
-            return allreduce_failed(a);
+        int rc = allreduce_send(a, t, allreduce_member(a, a->mine + 1), tag_of(a, &p), p.begin, p.n,
+                                p.hollow, &a->outs[r->sent % r->window]);
+        if (rc < 0) {
+            return allreduce_failed(a, rc);
         }
         r->sent++;
     }
@@ -120,9 +121,10 @@ static int receive_pieces(struct allreduce *a, struct transport *t, int last)
     while (r->got < last && r->got < r->got_done + r->window && r->got < r->sent_done + r->window) {
         struct piece p = piece_of(a, r->got, true);
         float *to = p.adds ? slot_of(a, r->got) : a->data + p.begin;
-        if (t->ops->recv(t, allreduce_member(a, a->mine - 1), tag_of(a, &p), to,
-                         p.n * sizeof(float), &a->ins[r->got % r->window]) < 0) {
-            return allreduce_failed(a);
+        int rc = t->ops->recv(t, allreduce_member(a, a->mine - 1), tag_of(a, &p), to,
+                              p.n * sizeof(float), &a->ins[r->got % r->window]);
+        if (rc < 0) {
+            return allreduce_failed(a, rc);
         }
         r->got++;
     }
@@ -146,26 +148,33 @@ static void count_parts(struct allreduce *a)
     }
 }
 
+static int test_in(struct allreduce *a, struct transport *t, int k)
+{
+    return allreduce_test(a, t, &a->ins[k % a->ring.window], piece_of(a, k, true).n);
+}
+
 /* *moved: something came or went. */
 static int test_pieces(struct allreduce *a, struct transport *t, bool *moved)
 {
     struct ring_state *r = &a->ring;
     int rc = 0, added;
     *moved = false;
-    while (r->got_done < r->got &&
-           (rc = t->ops->test(t, &a->ins[r->got_done % r->window])) == COMM_DONE) {
+    while (r->got_done < r->got && (rc = test_in(a, t, r->got_done)) == COMM_DONE) {
         if ((added = add_piece(a, r->got_done++)) < 0) {
             return added;
         }
         count_parts(a);
         *moved = true;
     }
-    while (rc >= 0 && r->sent_done < r->sent &&
+    if (rc < 0) {
+        return rc;
+    }
+    while (r->sent_done < r->sent &&
            (rc = t->ops->test(t, &a->outs[r->sent_done % r->window])) == COMM_DONE) {
         r->sent_done++;
         *moved = true;
     }
-    return rc < 0 ? allreduce_failed(a) : 0;
+    return rc < 0 ? allreduce_failed(a, rc) : 0;
 }
 
 void ring_under_way(struct allreduce *a, struct transport_req **ins, int *n,
@@ -207,7 +216,7 @@ int ring_step(struct allreduce *a, struct transport *t)
     }
     if (r->whole) {
         rc = t->ops->test(t, a->ins);
-        return rc < 0 ? allreduce_failed(a) : rc;
+        return rc < 0 ? allreduce_failed(a, rc) : rc;
     }
     do {
         if ((rc = send_pieces(a, t, last)) < 0 || (rc = receive_pieces(a, t, last)) < 0 ||

@@ -269,7 +269,7 @@ static int take_frame(struct seat_link *l, struct frame **at, struct transport_r
 {
     struct frame *f = *at;
     if (f->head.bytes > r->impl[IMPL_ROOM]) {
-        return -ERR_PEER;
+        return -ERR_CONFLICT;
     }
     if (f->head.bytes > 0) {
         memcpy(r->at, f->body, (size_t)f->head.bytes);

@@ -70,7 +70,8 @@ struct transport_ops {
     const char *(*host)(struct transport *t, int rank); /* ranks with one name share memory */
     int (*send)(struct transport *t, int to, int tag, const void *data, size_t bytes,
                 struct transport_req *r);
-    /* A message larger than `bytes` is an error. Messages of one sender and tag arrive in order. */
+    /* A message larger than `bytes` is an error, ERR_CONFLICT. Messages of one sender and tag
+     * arrive in order. */
     int (*recv)(struct transport *t, int from, int tag, void *data, size_t bytes,
                 struct transport_req *r);
     /* COMM_DONE, COMM_UNDER_WAY, or negative. */

@@ -267,6 +267,24 @@ bool lockstep_has_copies(const struct lockstep *l)
     return l->env->marks > 0 && l->env->comm->workers > 1;
 }
 
+int lockstep_passes_differ(struct err *e)
+{
+    err_hint(e, "each node's program makes the same number of backward passes in a step");
+    return -ERR_DATA;
+}
+
+int lockstep_sum_failed(const struct lockstep *l, int rc, struct err *e)
+{
+    if (rc != -ERR_CONFLICT || !l->env->weighed) {
+        return rc;
+    }
+    err_set(e, ERR_DATA,
+            "the program of rank %d has made step %lld, and that of another node made one more "
+            "backward pass, or is elsewhere",
+            l->env->comm->rank, (long long)l->at.step);
+    return lockstep_passes_differ(e);
+}
+
 int lockstep_sum(struct lockstep *l, float *floats, size_t n, struct err *e)
 {
     struct comm *c = l->env->comm;
@@ -274,7 +292,7 @@ int lockstep_sum(struct lockstep *l, float *floats, size_t n, struct err *e)
     c->watches = true;
     int rc = comm_wait(c, &l->sums.op, e);
     c->watches = false;
-    return rc;
+    return lockstep_sum_failed(l, rc, e);
 }
 
 int lockstep_any(struct lockstep *l, bool mine, struct err *e)

@@ -158,6 +158,11 @@ bool lockstep_has_copies(const struct lockstep *l);
 /* Sums floats[n], at most 7 or one for each worker, over all ranks. ERR_CANCELLED: a worker was
  * lost or has come back meanwhile; `floats` are in use until survival_recover(). */
 int lockstep_sum(struct lockstep *l, float *floats, size_t n, struct err *e);
+/* A sum ended with rc. If programs of different nodes are at different places, and so other ranks
+ * sum something else, an error that says so: ERR_DATA. Else rc. */
+int lockstep_sum_failed(const struct lockstep *l, int rc, struct err *e);
+/* Adds the remedy for programs that do not make the same backward passes; -ERR_DATA. */
+int lockstep_passes_differ(struct err *e);
 /* 1 if `mine` is true on any rank, else 0. All ranks ask. */
 int lockstep_any(struct lockstep *l, bool mine, struct err *e);
 /* Sums the parts' results over all ranks. Rank 0 reports them, and saves the state if it is the

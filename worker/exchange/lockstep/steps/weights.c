@@ -116,6 +116,18 @@ int weighing_check(const struct weighing *g, const struct work *w, const float *
     err_set(e, ERR_DATA,
             "%d of %d nodes made one more backward pass in step %lld, and the others none", n, W,
             (long long)g->l->at.step);
-    err_hint(e, "each node's program makes the same number of backward passes in a step");
-    return -ERR_DATA;
+    return lockstep_passes_differ(e);
+}
+
+int weighing_failed(const struct weighing *g, const struct work *w, int rc, struct err *e)
+{
+    if (!g->l || !w->further || rc != -ERR_CONFLICT) {
+        return g->l ? lockstep_sum_failed(g->l, rc, e) : rc;
+    }
+    const struct comm *c = g->l->env->comm;
+    err_set(e, ERR_DATA,
+            "at least 1 of %d nodes made one more backward pass in step %lld, and not all of them: "
+            "rank %d's did, and another one goes on",
+            c->n_members[COMM_ALL], (long long)g->l->at.step, c->rank);
+    return lockstep_passes_differ(e);
 }

@@ -41,5 +41,8 @@ bool weighing_judge(void *ctx, const float *sums, double *scale);
  */
 int weighing_check(const struct weighing *g, const struct work *w, const float *sums,
                    struct err *e);
+/* The sum ended with rc. If another rank summed something else meanwhile: what that says of this
+ * rank's program. Else rc. */
+int weighing_failed(const struct weighing *g, const struct work *w, int rc, struct err *e);
 
 #endif

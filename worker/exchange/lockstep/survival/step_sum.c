@@ -44,6 +44,7 @@ static int update(struct step_sum *s, const struct work *w, double share, struct
     survival_watch(s->survival, true);
     int rc = gradients_update(s->gradients, w, share, &s->words, e);
     survival_watch(s->survival, false);
+    rc = weighing_failed(&s->weighing, w, rc, e);
     return rc < 0 ? absence_failed(&s->absence, rc, e) : 0;
 }
 
