@@ -111,7 +111,7 @@ def test_a_job_that_used_its_time_is_offered_more_of_it(page):
     goes_on, again = offers()
     assert "where it ended, with 2\u202fmin 20\u202fs;" in goes_on["effect"]
     assert again["title"] == "Start again with more time"
-    assert f"in which it came 20{NARROW}% of the way" in again["effect"]
+    assert f"in which it came 20.0{NARROW}% of the way" in again["effect"]
     assert goes_on["spec"]["max_seconds"] == again["spec"]["max_seconds"] == 140
     document["seconds"] = 3  # max_wall_seconds, while it waited for nodes
     assert [r["title"] for r in offers()][-1] == "Start again as it was"

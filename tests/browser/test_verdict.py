@@ -74,9 +74,13 @@ def test_a_run_at_chance_is_not_praised(page):
     )
     assert got["chart"] == "accuracy" and changes(got) == {"/optimizer/learning_rate": 0.05}
     too_low = verdict(page, at_rate(1e-5, 0.103), FLAT, evaluations([0.103] * 10))
-    assert changes(too_low) == {"/optimizer/learning_rate": 0.01}, "ten times is too low"
+    assert changes(too_low) == {"/optimizer/learning_rate": 0.1}, "ten times is too low"
     low = verdict(page, at_rate(0.001, 0.103), FLAT, evaluations([0.103] * 10))
     assert changes(low) == {"/optimizer/learning_rate": 0.01}
+    pushed = at_rate(1e-5, 0.103)
+    pushed["spec"]["optimizer"]["momentum"] = 0.9
+    assert changes(verdict(page, pushed, FLAT, evaluations([0.103] * 10))) == changes(low), (
+        "momentum adds ten steps up")
 
 
 def test_a_run_of_a_few_steps_is_not_judged(page):

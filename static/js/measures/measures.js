@@ -173,7 +173,7 @@ export function trainedSeconds(job) {
  * How long something took, in words; nothing takes 0 s.
  * @param {number} took seconds
  */
-export const lasted = (took) => (took < 1 ? seconds(took) : duration(took));
+export const lasted = (took) => (took < 0.995 ? seconds(took) : duration(took));
 
 /**
  * The same in words: "12 min (8 min of it training)"; of a virtual job "17 min of virtual time".

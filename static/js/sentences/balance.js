@@ -5,7 +5,7 @@ import {cloneWith} from '../spec/clone.js';
 import {globalBatch, hasServers, policyOf} from '../spec/spec.js';
 import {alike, capital, known, percent, plural, seconds, times, whole} from '../text/format.js';
 
-import {withBatch} from './learning.js';
+import {withBatch} from './nextrun.js';
 import {counted, everyone, tense} from './words.js';
 
 /** @typedef {import('./health.js').Run} Run */

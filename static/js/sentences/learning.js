@@ -2,9 +2,10 @@
    one noisy step says nothing. Pure. */
 import {fell, last, median, rose} from '../measures/measures.js';
 import {cloneWith} from '../spec/clone.js';
-import {classesOf, globalBatch, hasServers} from '../spec/spec.js';
-import {known, loss, percent, plain, plural, whole} from '../text/format.js';
+import {classesOf} from '../spec/spec.js';
+import {known, loss, percent, plural} from '../text/format.js';
 
+import {anotherRate, calmer, rateNote} from './nextrun.js';
 import {tense} from './words.js';
 
 /** @typedef {import('./health.js').Run} Run */
@@ -16,8 +17,8 @@ const CHANCE_NOISE = 0.1;   /* of its deviation: three standard errors of 900 te
 const OVERFIT = 0.1;        /* of the least test loss */
 export const MEANT = 0.005; /* of accuracy: less is noise */
 export const FALLS = 0.01;  /* of the loss at the start */
-const LONGER = 4;           /* times the epochs */
-const FAR_TOO_HIGH = 100;   /* times the usual rate: a tenth diverges, too */
+const FEW_STEPS = 100;      /* in which a loss need not fall */
+const MEANS_APART = 0.05;   /* of the median: less reads alike */
 
 /**
  * The greatest accuracy that is no better than guessing, within what a test tells; NaN where the
@@ -51,125 +52,22 @@ export function course(losses) {
   };
 }
 
-/**
- * A clone whose learning rate is so many times the present one.
- * @param {Api.Job} job
- * @param {number} factor
- * @returns {Page.Action | undefined}
- */
-export function atRate(job, factor) {
-  const rate = job.spec?.optimizer?.learning_rate;
-  const words = factor < 1 ? {0.1: 'a tenth of', 0.5: 'half'}[factor] : 'ten times';
-  return known(rate) && rate > 0 ? {
-    text: 'Clone with ' + words + ' the rate',
-    href: cloneWith(job.id, {'/optimizer/learning_rate': Number((rate * factor).toPrecision(6))})
-  }
-                                 : undefined;
-}
-
-/**
- * A clone with a larger global batch. It makes fewer steps in an epoch, and so learns less in it at
- * the same rate: that of sgd grows with the batch (Goyal et al. 2017), unless stale gradients are
- * applied, which want a small one.
- * @param {Api.Job} job
- * @param {number} wanted
- * @returns {Page.Action}
- */
-export function withBatch(job, wanted) {
-  const {type, learning_rate: rate} = job.spec?.optimizer || {};
-  const text = 'Clone with a global batch of ' + whole(wanted);
-  if (type !== 'sgd' || !known(rate) || hasServers(job)) {
-    return {text, href: cloneWith(job.id, {'/batching/global_batch': wanted})};
-  }
-  const scaled = Number((rate * wanted / globalBatch(job)).toPrecision(6));
-  const changes = {'/batching/global_batch': wanted, '/optimizer/learning_rate': scaled};
-  return {text: text + ' and a rate of ' + plain(scaled), href: cloneWith(job.id, changes)};
-}
-
-/**
- * A clone with a rate at which optimizers of this kind usually learn.
- * @param {Api.Job} job
- * @param {number} rate
- * @returns {Page.Action}
- */
-const atUsual = (job, rate) => ({
-  text: 'Clone with a rate of ' + plain(rate),
-  href: cloneWith(job.id, {'/optimizer/learning_rate': rate})
-});
-
-/** @param {Api.Job} job */
-const usualRate = (job) => ((job.spec?.optimizer?.type ?? 'sgd') === 'sgd' ? 0.01 : 0.001);
-
-/**
- * The rate to try next where one is far too high, NaN where it is not: a usual one, which for sgd
- * is ten times as high without the momentum that adds steps up.
- * @param {Api.Job} job
- */
-export function rateFromFarAbove(job) {
-  const {learning_rate: rate = 0, type = 'sgd', momentum = 0} = job.spec?.optimizer || {};
-  const usual = usualRate(job);
-  const next = type === 'sgd' ? usual * Math.max(1, 10 * (1 - momentum)) : usual;
-  return rate > FAR_TOO_HIGH * usual ? Number(next.toPrecision(3)) : NaN;
-}
-
-/**
- * A clone with a lower rate.
- * @param {Api.Job} job
- */
-function atLower(job) {
-  const next = rateFromFarAbove(job);
-  return known(next) ? atUsual(job, next) : atRate(job, 0.1);
-}
-
-/**
- * Of a run that learned nothing: less where the rate is large, more where it is small, and the
- * usual one where ten times as much, or a tenth, would still be far from it. At a usual rate a loss
- * that falls asks for more epochs.
- * @param {Api.Job} job
- * @param {boolean} falls whether the train loss does
- */
-export function anotherRate(job, falls) {
-  const {learning_rate: rate = 0} = job.spec?.optimizer || {};
-  const usual = usualRate(job);
-  const epochs = LONGER * (job.spec?.epochs || 0);
-  if (falls && epochs > 0 && rate >= usual && rate <= 10 * usual) {
-    return {
-      text: 'Clone with ' + plural(epochs, 'epoch'),
-      href: cloneWith(job.id, {'/epochs': epochs})
-    };
-  }
-  return rate > 0 && 10 * rate < usual ? atUsual(job, usual)
-      : rate > 0.001                   ? atLower(job)
-                                       : atRate(job, 10);
-}
-
-/**
- * What the learning rate is, and what is to be done with it; that of a user's program is not known.
- * @param {Api.Job} job
- * @param {string} after what follows where it is told
- * @param {string} instead where it is not
- */
-export function rateNote(job, after, instead) {
-  const rate = job.spec?.optimizer?.learning_rate;
-  const {type = 'constant'} = job.spec?.optimizer?.schedule || {};
-  return known(rate) ? 'The learning rate ' + (type === 'constant' ? 'is ' : 'began at ') +
-          plain(rate) + '. ' + after
-                     : instead;
-}
-
-/**
- * Of a run that diverged: with a rate that its schedule does not raise, or with less.
- * @param {Api.Job} job
- */
-export const calmer = (job) => (job.spec?.optimizer?.schedule?.factor ?? 0) > 1 ? {
-  text: 'Clone with a rate that does not rise',
-  href: cloneWith(job.id, {'/optimizer/schedule': {type: 'constant'}})
-}
-                                                                                : atLower(job);
-
 /** @param {Run} run */
 function accuracyOf({job, tests}) {
   return tests.length ? last(tests.map((t) => t.accuracy)) : job.metrics?.test_accuracy;
+}
+
+/**
+ * Where a mean says something else than the median of the last steps, as it does after a spike:
+ * both, so that the tile beside the sentence does not contradict it.
+ * @param {Run} run
+ * @param {number} end the median
+ */
+function otherMean({job}, end) {
+  const all = job.metrics?.train_loss;
+  return known(all) && Math.abs(all - end) > MEANS_APART * Math.abs(end)
+      ? 'That is the median of the last steps; the mean of 100 updates is ' + loss(all) + '. '
+      : '';
 }
 
 /**
@@ -191,9 +89,10 @@ export function diverged(run) {
   return {
     parts: ['Training ' + tense(past)('diverges', 'diverged') + ': the train loss ' +
       tense(past)('is ', 'ended at ') + loss(path.end) + '; ' + against + loss(guessing) + '.'],
-    evidence: (known(accuracy) ? percent(accuracy) + ' of the test set ' +
-                          tense(past)('are', 'were') + ' classified correctly. '
-                               : '') +
+    evidence: otherMean(run, path.end) +
+        (known(accuracy) ? percent(accuracy) + ' of the test set ' + tense(past)('are', 'were') +
+                    ' classified correctly. '
+                         : '') +
         rateNote(job, 'A smaller one', 'A smaller learning rate') + ' is the first thing to try.',
     key: 'diverged',
     chart: 'loss',
@@ -235,7 +134,9 @@ export function atChance(run) {
     return null;
   }
   const path = course(losses);
-  const falls = Boolean(path && fell(path.start, path.end, FALLS));
+  const rises = path && rose(path.start, path.end, FALLS);
+  const few = (job.progress?.step || 0) < FEW_STEPS && !rises;
+  const longer = few || Boolean(path && fell(path.start, path.end, FALLS));
   const went =
       path ? 'The train loss went from ' + loss(path.start) + ' to ' + loss(path.end) + '. ' : '';
   return {
@@ -245,10 +146,10 @@ export function atChance(run) {
       ' classes gets ' + percent(1 / classes, 0) + '.'],
     evidence: went + rateNote(job, 'One', 'A learning rate') +
         ' that is far too high or far too low does this' +
-        (falls ? ', and so do too few steps.' : '.'),
+        (longer ? ', and so do too few steps.' : '.'),
     key: 'chance',
     chart: 'accuracy',
-    action: anotherRate(job, falls)
+    action: anotherRate(job, longer)
   };
 }
 

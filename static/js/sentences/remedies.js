@@ -7,7 +7,8 @@ import {specAgain} from '../spec/tags.js';
 import {duration, known, list, loss, percent, place, plain, plural} from '../text/format.js';
 
 import {becameNaN} from './failure.js';
-import {likeChance, rateFromFarAbove} from './learning.js';
+import {likeChance} from './learning.js';
+import {rateFromFarAbove} from './nextrun.js';
 
 /**
  * `button` is what its button says.
@@ -180,7 +181,7 @@ function withTime({job}) {
   return known(needed) ? {
     title: 'Start again with more time',
     effect: duration(needed) + ' instead of ' + duration(job.spec.max_seconds || 0) +
-        ', in which it came ' + percent(job.progress?.fraction ?? 0, 0) +
+        ', in which it came ' + percent(job.progress?.fraction ?? 0) +
         ' of the way; from the beginning',
     button: 'Start again',
     spec: again(job, {max_seconds: needed})

@@ -1,10 +1,10 @@
 /* Sentences about a run whose steps are not spent computing. Pure. */
 import {mean, stepTimes} from '../measures/measures.js';
 import {cloneWith} from '../spec/clone.js';
-import {entryOf, globalBatch} from '../spec/spec.js';
+import {entryOf, globalBatch, hasServers} from '../spec/spec.js';
 import {alike, percent} from '../text/format.js';
 
-import {withBatch} from './learning.js';
+import {withBatch} from './nextrun.js';
 import {tense} from './words.js';
 
 /** @typedef {import('./health.js').Run} Run */
@@ -44,6 +44,14 @@ function lessExchange({job, strategies}, ratio) {
 }
 
 /**
+ * What a larger batch costs where its rate does not grow with it (withBatch).
+ * @param {Api.Job} job
+ */
+const fewer = (job) => (hasServers(job)
+        ? ' The larger batch makes fewer updates in an epoch: more epochs make up for them.'
+        : '');
+
+/**
  * A large part of each step goes into exchanging gradients.
  * @param {Run} run
  * @returns {Page.Verdict | null}
@@ -67,7 +75,7 @@ export function exchangeBound(run) {
     evidence: 'Means over the ' + workers.length + ' nodes' +
         tense(past)('. ', ', averaged over the run. ') +
         'A larger global batch computes longer between two exchanges; a strategy that averages ' +
-        'exchanges less often.',
+        'exchanges less often.' + fewer(run.job),
     key: 'exchange',
     chart: 'throughput',
     action:

@@ -4,7 +4,8 @@ import {bestEvaluation, fell, median, rose} from '../measures/measures.js';
 import {cloneWith} from '../spec/clone.js';
 import {known, loss, percent, plain} from '../text/format.js';
 
-import {anotherRate, calmer, course, LEAST_LOSSES, MEANT, rateNote} from './learning.js';
+import {course, LEAST_LOSSES, MEANT} from './learning.js';
+import {anotherRate, calmer, rateNote} from './nextrun.js';
 import {tense} from './words.js';
 
 /** @typedef {import('./health.js').Run} Run */

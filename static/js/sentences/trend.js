@@ -4,7 +4,8 @@
 import {fell, median, rose} from '../measures/measures.js';
 import {known, loss} from '../text/format.js';
 
-import {anotherRate, calmer, course, FALLS, rateNote} from './learning.js';
+import {course, FALLS} from './learning.js';
+import {anotherRate, calmer, rateNote} from './nextrun.js';
 import {tense} from './words.js';
 
 /** @typedef {import('./health.js').Run} Run */

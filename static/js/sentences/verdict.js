@@ -67,7 +67,10 @@ function settled(job, was) {
         tookText(job) + '.';
   }
   if (job.state === 'succeeded') {
-    return 'The job reached ' + result(job) + ' in ' + tookText(job) + '.';
+    const target = job.spec?.target?.test_accuracy;
+    const missed = known(target) && (job.metrics?.test_accuracy ?? NaN) < target;
+    return 'The job reached ' + result(job) + ' in ' + tookText(job) +
+        (missed ? ' and missed its target of ' + percent(target) : '') + '.';
   }
   const p = job.progress;
   return 'The job was cancelled' +

@@ -116,17 +116,18 @@ export function span(x) {
 }
 
 /**
- * Seconds as milliseconds, for a column whose head names the unit.
+ * Seconds as milliseconds, for a column whose head names the unit. Where all of a table are short,
+ * they have as many digits as the sentence that tells them (alike).
  * @param {number} x
+ * @param {number} [most] the longest that they are compared with
  */
-export function milliseconds(x) {
+export function milliseconds(x, most = Infinity) {
   if (!known(x) || x >= 0.0995) {
     return three(known(x) ? Math.round(x * 1000) : x);
   }
-  if (x < 0.00005) {
-    return '0';
-  }
-  return (x * 1000).toFixed(x < 0.00995 ? 1 : 0);
+  const long = x < 0.00995 ? 1 : 0;
+  const digits = most < 0.000995 ? 3 : most < 0.00995 ? 2 : long;
+  return x < 0.0005 * 10 ** -digits ? '0' : (x * 1000).toFixed(digits);
 }
 
 /**

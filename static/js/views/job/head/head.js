@@ -41,6 +41,12 @@ function facts(job) {
 }
 
 /**
+ * "All 3 epochs", but "1 epoch".
+ * @param {string} counted
+ */
+const all = (counted) => (counted.startsWith('1 ') ? counted : 'All ' + counted);
+
+/**
  * A program's own loop may end within an epoch.
  * @param {Api.Job} job
  */
@@ -49,7 +55,7 @@ function epochText(job) {
   if (job.state === 'succeeded') {
     const early = earlyEnd(job);
     return known(early) ? 'Reached its target in epoch ' + early + ' of ' + whole(epochs)
-                        : 'All ' + (epochs % 1 ? plural(step, 'step') : plural(epochs, 'epoch'));
+                        : all(epochs % 1 ? plural(step, 'step') : plural(epochs, 'epoch'));
   }
   const at = measures.epochOf(job);
   return step > 0  ? (ended(job.state) ? 'Stopped in epoch ' : 'Epoch ') + at

@@ -44,6 +44,8 @@ export class LastSteps {
     this.data = view.data;
     /** @type {Api.NodeRows[]} */
     this.nodes = [];
+    /** Whether they have been read: before that nobody knows that there are none. */
+    this.known = false;
     /** Those that have a lane. */
     /** @type {Api.NodeRows[]} */
     this.laned = [];
@@ -125,6 +127,7 @@ export class LastSteps {
       /** @type {Api.NodeRows[]} */
       const nodes = answer.nodes || [];
       this.nodes = nodes.filter((n) => n.rows && n.rows.length);
+      this.known = true;
       this.draw();
     }
   }
@@ -138,9 +141,9 @@ export class LastSteps {
   draw() {
     const any = this.nodes.length > 0;
     say(this.empty,
-        any ? ''
-            : noneYet(this.data.job.state,
-                  'The last steps are drawn here as soon as some have ended.'));
+        any || !this.known ? ''
+                           : noneYet(this.data.job.state,
+                                 'The last steps are drawn here as soon as some have ended.'));
     this.stage.hidden = !any;
     const width = this.stage.clientWidth;
     if (!any || width < 100) {

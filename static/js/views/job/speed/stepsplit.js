@@ -1,5 +1,6 @@
 /* How the time of a step is spent: loading data, computing, exchange and wait of each node, on one
-   scale. */
+   scale. Of a job that has ended they are means over the whole run, as in its sentence
+   (sentences/speed.js); while it runs, those of the newest steps. */
 import {h, keyed, say, sayAll} from '../../../elements/dom.js';
 import {Few} from '../../../elements/few.js';
 import {PhaseBar, phaseKey} from '../../../elements/figures.js';
@@ -14,6 +15,7 @@ export class StepSplit {
   /** @param {JobView} view */
   constructor(view) {
     this.view = view;
+    this.head = h('h3', {class: 'rail-head'});
     this.body = h('tbody');
     this.node = table('Where a step goes, milliseconds per node',
         ['Node', ['One step', 'grow'], ...numeric('Load', 'Compute', 'Exch.', 'Wait')], this.body,
@@ -25,7 +27,9 @@ export class StepSplit {
 
   draw() {
     const {data, key, chosen} = this.view;
-    const steps = stepTimes(data.job.workers || []);
+    const over = data.learned.workers; /* of a run that is over */
+    const steps = stepTimes(over || data.job.workers || []);
+    say(this.head, 'Where a step goes, ms per node' + (over ? ', averaged over the run' : ''));
     const scale = Math.max(...steps.map((x) => x.all), 0);
     const any = scale > 0;
     this.node.hidden = this.key.hidden = !any;
@@ -36,7 +40,7 @@ export class StepSplit {
           const times = [x.load, x.compute, x.exchange, x.wait];
           row.node.classList.toggle('dim', Boolean(chosen) && chosen !== x.node);
           row.bar.set(times, scale);
-          sayAll(row.cells, times.map(milliseconds));
+          sayAll(row.cells, times.map((t) => milliseconds(t, scale)));
         });
   }
 

@@ -67,9 +67,8 @@ export class Throughput {
     });
     this.split = new StepSplit(view);
     this.node = h('section', {'aria-label': 'Throughput', class: 'row'}, this.chart.node,
-        h('div', {class: 'rail-side'},
-            h('h3', {class: 'rail-head', text: 'Where a step goes, ms per node'}), this.split.node,
-            this.split.few.node, this.split.key, this.split.empty));
+        h('div', {class: 'rail-side'}, this.split.head, this.split.node, this.split.few.node,
+            this.split.key, this.split.empty));
   }
 
   /** @returns {Page.ChartTable} */
