@@ -77,7 +77,7 @@ int bars_workers(const json_t *job)
 
 void bars_job(const json_t *job, double left, int width, char out[BARS_LINE])
 {
-    char bar[BAR * 3 + 1], rest[400], figures[300], of[32] = "", nodes[48] = "";
+    char bar[BAR * 3 + 1], rest[400], figures[300], of[32] = "", at[64] = "", nodes[48] = "";
     double fraction = number(job, "progress.fraction");
     const char *state = json_string_value(json_object_get(job, "state"));
     add_figures(job, left, figures, sizeof figures);
@@ -89,8 +89,10 @@ void bars_job(const json_t *job, double left, int width, char out[BARS_LINE])
         snprintf(nodes, sizeof nodes, "  %d of %.0f to %.0f nodes", bars_workers(job),
                  number(job, "spec.elastic.min"), number(job, "spec.elastic.max"));
     }
-    snprintf(rest, sizeof rest, "%3.0f %%  epoch %.1f%s%s%s", 100 * fraction,
-             number(job, "progress.epoch"), of, nodes, figures);
+    if (number(job, "progress.step") > 0) { /* an attempt that goes on has not told its epoch yet */
+        snprintf(at, sizeof at, "  epoch %.1f%s", number(job, "progress.epoch"), of);
+    }
+    snprintf(rest, sizeof rest, "%3.0f %%%s%s%s", 100 * fraction, at, nodes, figures);
     int columns = (int)strlen(state ? state : "") + BAR + 4 + text_columns(rest);
     draw_share(fraction < 0 ? 0 : fraction > 1 ? 1 : fraction, bar_cells(columns, width), bar);
     char line[BARS_LINE];

@@ -167,6 +167,21 @@ static int query_of(struct session *s, char out[64])
     return 0;
 }
 
+/* Why there is no line, and where some are. */
+static void tell_empty(struct log *l, bool of_launcher)
+{
+    struct session *s = l->session;
+    json_t *job = client_call(&s->client, "GET", l->job, NULL, &s->err);
+    bool is_virtual = json_is_object(json_object_get(json_object_get(job, "spec"), "cluster"));
+    json_decref(job);
+    err_clear(&s->err);
+    fprintf(stderr, "this log is empty%s\n",
+            is_virtual    ? "; a virtual job is one process, which writes a line where it fails: "
+                            "`evenstep events` and `show` say how it went"
+            : of_launcher ? "; --rank N and --all show those of the ranks"
+                          : "");
+}
+
 int command_logs(struct session *s)
 {
     struct log l = {.session = s};
@@ -181,8 +196,7 @@ int command_logs(struct session *s)
     buf_init(&l.rest, LINE_BYTES);
     rc = opt_flag(o, "follow") ? follow(&l) : read_on(&l, true);
     if (rc >= 0 && l.read == 0 && !s->json) {
-        fprintf(stderr, "this log is empty%s\n",
-                query[0] ? "" : "; --rank N and --all show those of the ranks");
+        tell_empty(&l, !query[0]);
     }
     buf_release(&l.rest);
     return rc;

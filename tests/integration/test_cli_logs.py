@@ -38,3 +38,14 @@ def test_a_log_without_a_line_says_so_and_where_there_are_some(service, job):
     assert run("logs", job, service=service) == (
         "", "this log is empty; --rank N and --all show those of the ranks\n", 0)
     assert run("logs", job, "--json", service=service) == ("", "", 0)
+
+
+def test_a_virtual_job_without_a_line_sends_nobody_to_its_ranks(service):
+    """It is one process: there is no log of a rank, to which the hint led."""
+    id = service.submit(spec(cluster={"nodes": [{"name": "v", "count": 2,
+                                                 "seconds_per_sample": 0.001}]}))
+    service.wait(id, "succeeded")
+    for options in ((), ("--rank", "0"), ("--all",)):
+        out, err, status = run("logs", id, *options, service=service)
+        assert (out, status) == ("", 0) and "a virtual job is one process" in err
+        assert "--rank" not in err
