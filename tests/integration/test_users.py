@@ -19,8 +19,7 @@ class Store(RedisServer):
     """With the users and passwords that deploy/container/keys draws."""
 
     def __init__(self, folder):
-        for role in ("redis", "coordinator", "agent"):
-            (folder / role).mkdir()
+        assert not list(folder.iterdir()), "the script makes what it fills"
         subprocess.run([ROOT / "deploy/container/keys", folder], check=True)
         super().__init__(folder)
 
