@@ -116,8 +116,8 @@ export function span(x) {
 }
 
 /**
- * Seconds as milliseconds, for a column whose head names the unit. Where all of a table are short,
- * they have as many digits as the sentence that tells them (alike).
+ * Seconds as milliseconds, for a column whose head names the unit. Where all of a table are below
+ * 10 ms they have two decimals, which is what a phone has room for.
  * @param {number} x
  * @param {number} [most] the longest that they are compared with
  */
@@ -126,7 +126,7 @@ export function milliseconds(x, most = Infinity) {
     return three(known(x) ? Math.round(x * 1000) : x);
   }
   const long = x < 0.00995 ? 1 : 0;
-  const digits = most < 0.000995 ? 3 : most < 0.00995 ? 2 : long;
+  const digits = most < 0.00995 ? 2 : long;
   return x < 0.0005 * 10 ** -digits ? '0' : (x * 1000).toFixed(digits);
 }
 
