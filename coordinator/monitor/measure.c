@@ -109,10 +109,23 @@ double recent_speed(const struct recent_rows *r, double seconds)
     return end > begin ? samples / (end - begin) : 0;
 }
 
+/* Whether the means begin anew: with the second step in a row over another minibatch. A mean over
+ * both would be shown beside the new one. The last slice of an epoch is one such step alone. */
+static bool begins(struct step_times *t, int64_t batch)
+{
+    if (t->count == 0 || (batch != t->of && batch == t->other)) {
+        t->of = batch;
+        t->other = 0;
+        return true;
+    }
+    t->other = batch != t->of ? batch : 0;
+    return false;
+}
+
 void step_times_add(struct step_times *t, const struct row *row)
 {
     double own = row_own_seconds(row);
-    double beta = t->count == 0 ? 1.0 : 0.1;
+    double beta = begins(t, row->batch) ? 1.0 : 0.1;
     t->seconds[t->at] = row_step_seconds(row);
     t->at = (t->at + 1) % MEASURE_STEPS;
     t->count += t->count < MEASURE_STEPS;
@@ -125,7 +138,7 @@ void step_times_add(struct step_times *t, const struct row *row)
                          (double)(t->steps < USUAL_STEPS ? t->steps : USUAL_STEPS);
     if (own > 0 && row->batch > 0) {
         double speed = row->batch / own;
-        t->per_second += (t->per_second > 0 ? 0.1 : 1.0) * (speed - t->per_second);
+        t->per_second += (t->per_second > 0 ? beta : 1.0) * (speed - t->per_second);
     }
 }
 

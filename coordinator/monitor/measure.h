@@ -30,7 +30,8 @@ double recent_speed(const struct recent_rows *r, double seconds);
 struct step_times {
     double seconds[MEASURE_STEPS];
     int count, at;
-    double load, compute, exchange, wait; /* exponential means */
+    double load, compute, exchange, wait; /* exponential means, of steps over `of` samples */
+    int64_t of, other;                    /* minibatches: of most steps, of the last other one */
     double per_second;                    /* samples per second of what the node itself does */
     double exchange_usual;                /* mean over the last few hundred steps */
     int64_t steps;                        /* that were added */

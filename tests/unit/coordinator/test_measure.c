@@ -111,6 +111,24 @@ static void waiting_is_no_computing(void **state)
     assert_true(fabs(t.per_second - 20) < 1e-6);
 }
 
+static void means_are_of_steps_over_one_minibatch(void **state)
+{
+    (void)state;
+    struct step_times t = {0};
+    struct row large = row_of(0, 1, 0, 1, 16), small = row_of(0, 1, 0, 1, 4);
+    large.compute_seconds = 0.036f;
+    small.compute_seconds = 0.012f;
+    for (int i = 0; i < 12; i++) {
+        step_times_add(&t, &large);
+    }
+    step_times_add(&t, &small); /* an epoch's last slice */
+    step_times_add(&t, &large);
+    assert_true(t.compute > 0.03);
+    step_times_add(&t, &small);
+    step_times_add(&t, &small);
+    assert_true(fabs(t.compute - 0.012) < 1e-6 && fabs(t.per_second - 4 / 0.012) < 1e-3);
+}
+
 static void points_are_thinned_evenly_however_many_come(void **state)
 {
     (void)state;
@@ -137,6 +155,7 @@ int main(void)
         cmocka_unit_test(a_step_that_is_longer_than_the_span_tells_the_speed_too),
         cmocka_unit_test(the_deadline_follows_the_median_and_its_deviation),
         cmocka_unit_test(waiting_is_no_computing),
+        cmocka_unit_test(means_are_of_steps_over_one_minibatch),
         cmocka_unit_test(points_are_thinned_evenly_however_many_come),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
