@@ -67,6 +67,10 @@ def test_a_usual_rate_that_had_few_steps_gets_more_of_them(pure):
     document["progress"]["step"] = 24
     got = verdict(pure, document, FLAT, evaluations([0.103] * 10))
     assert changes(got) == {"/epochs": 40} and "and so do too few steps" in got["evidence"]
+    served = {**document, "progress": {**document["progress"], "step": 372, "samples": 24 * 128}}
+    served["spec"] = {**document["spec"], "strategy": {"type": "asgd", "servers": 1}}
+    assert changes(verdict(pure, served, FLAT, evaluations([0.103] * 10))) == {"/epochs": 40}, (
+        "372 updates were 24 steps")
     document["progress"]["step"] = 2400
     got = verdict(pure, document, FLAT, evaluations([0.103] * 10))
     assert changes(got) == {"/optimizer/learning_rate": 0.005}
@@ -96,3 +100,28 @@ def test_one_epoch_is_not_called_all_of_them(page):
     canned.show(page, job(progress={"epoch": 1, "epochs": 1, "step": 9, "samples": 9,
                                     "fraction": 1}))
     page.wait_text(".job-head", r"(?m)^1 epoch$")
+
+
+def test_both_lines_of_the_accuracy_are_named_at_their_end(page):
+    """"71.4 %" stood above "test 51.3 %" without a word."""
+    canned.show(page, job(), [curve("train_accuracy", [0.714] * 100)], evaluations([0.513] * 10))
+    ends = "[data-chart=accuracy] .ends span"
+    until("both are named", lambda: sorted(e.text for e in page.all(ends)) == [
+        f"test 51.3{NARROW}%", f"train 71.4{NARROW}%"], 20)
+    assert page.script("""
+        return [...document.querySelectorAll(arguments[0])].every((e) =>
+            e.getBoundingClientRect().right <=
+            e.closest('.chart').getBoundingClientRect().right + 0.5)""", ends)
+
+
+def test_the_equal_split_of_a_virtual_job_is_that_of_its_mean_minibatch(page):
+    """Its times are means over the run: 21 ms at 16 and then 4 samples were 82 ms for 16."""
+    document = job(workers=[worker(0, "a", batch=20, compute=0.0108),
+                            worker(1, "b", batch=4, compute=0.020)])
+    document["spec"] = {**document["spec"], "cluster": {}}
+    document["assignment"] = {"version": 1, "global_batch": 24}
+    means = {"batch": {"a": 16, "b": 8}, "compute_seconds": {"a": 0.0108, "b": 0.020}}
+    canned.show(page, document, [curve(name, [v] * 100, n) for name, nodes in means.items()
+                                 for n, v in nodes.items()])
+    page.wait_text(".node-table thead", "Time for one step, averaged over the run")
+    page.wait_text('.node-table tr[data-node="b"]', f"30{NARROW}ms")

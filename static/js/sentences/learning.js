@@ -1,6 +1,6 @@
 /* Sentences about a run that does not learn as it should. Losses are compared by medians, because
    one noisy step says nothing. Pure. */
-import {fell, last, median, rose} from '../measures/measures.js';
+import {fell, globalSteps, last, median, rose} from '../measures/measures.js';
 import {cloneWith} from '../spec/clone.js';
 import {classesOf} from '../spec/spec.js';
 import {known, loss, percent, plural} from '../text/format.js';
@@ -135,7 +135,8 @@ export function atChance(run) {
   }
   const path = course(losses);
   const rises = path && rose(path.start, path.end, FALLS);
-  const few = (job.progress?.step || 0) < FEW_STEPS && !rises;
+  const steps = globalSteps(job); /* under a server each gradient is an update */
+  const few = (known(steps) ? steps : job.progress?.step || 0) < FEW_STEPS && !rises;
   const longer = few || Boolean(path && fell(path.start, path.end, FALLS));
   const went =
       path ? 'The train loss went from ' + loss(path.start) + ' to ' + loss(path.end) + '. ' : '';

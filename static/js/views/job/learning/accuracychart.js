@@ -86,8 +86,9 @@ export class AccuracyChart {
     const train = last(soft);
     const result = percent(last(test.y));
     const text = narrow ? result : 'test ' + result;
+    const other = narrow ? percent(train, 0) : 'train ' + percent(train);
     return [
-      ...(known(train) ? [{y: train, text: percent(train, narrow ? 0 : 1), quiet: true}] : []),
+      ...(known(train) ? [{y: train, text: other, quiet: true}] : []),
       ...(test.y.length ? [{y: last(test.y), text, bold: true}] : [])
     ];
   }

@@ -5,7 +5,7 @@ import {Few} from '../../../elements/few.js';
 import {FinishBar, placeLine} from '../../../elements/figures.js';
 import {active, ended} from '../../../elements/states.js';
 import {scroller, table} from '../../../elements/widgets.js';
-import {equalSplit, median, stepTimes} from '../../../measures/measures.js';
+import {equalSplit, isVirtual, median, stepTimes} from '../../../measures/measures.js';
 import {fitStep} from '../../../measures/steptime.js';
 import {globalBatch} from '../../../spec/spec.js';
 import {age, known, minibatch, percent, seconds, three, whole} from '../../../text/format.js';
@@ -107,10 +107,10 @@ export class NodeTable {
     this.body = h('tbody');
     this.lineLabel = h('b', {class: 'line-label'});
     this.seenHead = h('th', {class: 'num', scope: 'col', text: 'Seen'});
+    this.stepText = h('span', {text: 'Time for one step'});
     const scale =
         h('div', {class: 'fin-head'}, h('span', {class: 'zero', text: '0'}), this.lineLabel);
-    const stepHead =
-        h('th', {scope: 'col', class: 'fin-cell'}, h('span', {text: 'Time for one step'}), scale);
+    const stepHead = h('th', {scope: 'col', class: 'fin-cell'}, this.stepText, scale);
     this.table = table('Nodes: minibatch and time for one step',
         ['Node', 'Device', ['Minibatch', 'num'], stepHead, ['Samples/s', 'num'], this.seenHead],
         this.body, 'node-table');
@@ -168,7 +168,11 @@ export class NodeTable {
   bars(job, workers) {
     const steps = stepTimes(workers);
     const global = globalBatch(job) || 0;
-    const equals = equalSplit(workers, global, this.fit());
+    const {learned} = this.data;
+    /* the times of a virtual job are means over the run, and so of all its minibatches */
+    const means = isVirtual(job) && learned.workers;
+    say(this.stepText, 'Time for one step' + (means ? ', averaged over the run' : ''));
+    const equals = equalSplit(means || workers, global, this.fit());
     const line = Math.max(1e-9, ...steps.map((x) => x.all));
     const worst = Math.max(line, ...equals.filter(known));
     const scale = worst > line * 1.02 ? worst * 1.22 : line * 1.12;
