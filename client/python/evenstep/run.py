@@ -267,7 +267,15 @@ class Run:
         self._asked(GO_SAVE, self._library.held_back, self._at_result)
 
     def _tell(self, samples, loss, learning_rate):
-        result, self.passing = self._result, False
+        result = self._result
+        if self.passing and self._passed < self.epoch and not self.lacks:
+            self.say(
+                "the run goes on in epoch %d, and the program takes batches by next(), so a loop "
+                "of its own over steps or epochs begins at 0 and makes as many more as the run "
+                "had: `for step in evenstep.steps(n)` and `for epoch in evenstep.epochs(n)` go on "
+                "where it is" % (self.epoch + 1)
+            )
+        self.passing = False
         result.samples, result.loss, result.learning_rate = samples, loss, learning_rate
 
     def difference(self):
@@ -327,7 +335,7 @@ class Run:
             (self._library.refused if final else self._library.failed)(said.encode())
             return
         sentence = "%s (%s, line %d)" % (said[:SAID_MOST], *place) if place else said
-        sentence += self._why_sizes(error)
+        sentence += self._why_sizes(error) + self._why_short(error)
         file, line = place or (None, 0)
         self._library.raised(sentence.encode(), said.encode(), file and file.encode(), line)
 
@@ -340,6 +348,15 @@ class Run:
             "; this batch has %d samples and the one before had %d, since a node's share changes: "
             "keep nothing by sample from batch to batch, or take sync with "
             "`--set /batching/policy=static`" % (now, before)
+        )
+
+    def _why_short(self, error):
+        """An epoch that goes on has fewer batches than a program asks for."""
+        if not self.resumed or not isinstance(error, StopIteration):
+            return ""
+        return (
+            "; the run went on within an epoch, whose loop has the batches that are left: ask for "
+            "len(loader) in each epoch and not before"
         )
 
     def _watch_end(self):

@@ -2,6 +2,7 @@
 
 state.py      the program's own state, and state_dict()
 again.py      batches that were made before, once more, for what the program counts
+rhythm.py     of how many batches it makes an optimizer's step
 place.py      where the program's loop is: steps that it counts, gradients not used yet
 habits.py     when schedules step, where a process's state is older than the run
 schedules.py  schedules by batches, where each node has a number of its own

@@ -9,27 +9,27 @@ A counter of the program's own (`step += 1`, `for i, x in enumerate(loader)`, a 
 ends, and nobody else knows it. Parameters, running statistics and what else prepare() was given are
 afterwards what they were.
 
-The others wait meanwhile, so the first batches tell how long all of them would take. Where that is
-too long, loops pass over the epochs that were made, with a batch each, and go on within the run's
-epoch behind what was made of it. They do so as well where all programs begin anew, since none could
-tell how long the others would take; and under a server, where each node has a number of batches of
-its own.
+The others wait meanwhile, so the first batches tell how long all of them would take. Where all
+programs begin anew (after a pause, from a checkpoint), no one knows how long the others would take,
+so a number of batches decides. Where it is too long or they are too many, loops pass over the
+epochs that were made, and go on within the run's epoch behind what was made of it; so they do under
+a server, where each node has a number of batches of its own.
 """
 
 import contextlib
 import os
 from time import perf_counter
 
-import torch
-
 SECONDS_MOST = 20.0  # of which the first batch is not measured
 TRIED = 3  # batches
+BATCHES_MOST = 1000  # where all programs begin anew
 
 
 class Again:
     def __init__(self, run, place):
         self.run, self.place = run, place
-        self.may = bool(run.resumed) and os.environ.get("EVENSTEP_INCARNATION", "0") != "0"
+        self.may = bool(run.resumed)
+        self.all_anew = os.environ.get("EVENSTEP_INCARNATION", "0") == "0"
         self.at = self.to = 0  # batches of the run: gone through, made
         self._epoch = -1  # the run's, whose loop has gone through all that was made of it
         self._kept = contextlib.ExitStack()
@@ -68,6 +68,13 @@ class Again:
         if self.may:
             self.at, self.to = epoch * length, self.place.index(piece)
             self.may = self.at < self.to
+        if self.may and self.all_anew and self.to - self.at > BATCHES_MOST:
+            self._tell(
+                "its loops do not go through the %d batches that it has made, so what the program "
+                "counts itself (steps, batches over several epochs) begins at 0: prepare() takes a "
+                "dict of such counts, too, and `for step in evenstep.steps(n)` goes on" % self.to
+            )
+            self.may = False
         self.run.repeats = self.may
         return self.may
 
@@ -93,11 +100,11 @@ class Again:
         self._tried += 1
         if self._tried == 1:
             self._began = perf_counter()
-        if self._tried < TRIED:
+        if self._tried < TRIED or (self.all_anew and self._tried > TRIED):
             return True
         took = perf_counter() - self._began
         takes = took + took / (self._tried - 1) * (self.to - self.at)
-        if takes > SECONDS_MOST * (1 if self._tried == TRIED else 2):
+        if not self.all_anew and takes > SECONDS_MOST * (1 if self._tried == TRIED else 2):
             self._tell(
                 "its loops do not go through the %d batches that the run has made, which would "
                 "take %.0f s, so what it counts itself is behind: prepare() takes a dict of such "
@@ -113,7 +120,10 @@ class Again:
         return True
 
     def _tell(self, what):
-        self.run.say("this program was started again: " + what)
+        if not self.all_anew:
+            self.run.say("this program was started again: " + what)
+        elif self.run.rank == 0:
+            self.run.say("the run goes on: " + what)
 
     # ---- its end
 
@@ -124,11 +134,5 @@ class Again:
         length = self.place.length
         if complete:
             self._epoch, self.run.lacks = self.to // length, 0
-            self.place.passes.ahead.when_used(self._clear_gradients)
+            self.place.rhythm.counts_right()
         self.run.has_repeated(-(-self.at // length))
-
-    @torch.no_grad()
-    def _clear_gradients(self):
-        for slot in self.place.passes.blocks.slots:
-            if slot.tensor.grad is not None:
-                slot.tensor.grad.zero_()

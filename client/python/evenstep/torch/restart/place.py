@@ -22,6 +22,7 @@ from ..samples.beside import Beside
 from ..step.ahead import LOOKS_MOST
 from .again import Again
 from .habits import BATCHES, EPOCHS
+from .rhythm import Rhythm
 
 
 class Place:
@@ -33,8 +34,7 @@ class Place:
         self.step = 0  # of the program's loops over steps()
         self.in_steps = False
         self.in_schedule = False  # within a schedule's step, which counts from the run's beginning
-        self.pending = 0  # batches with a pass since an optimizer stepped
-        self.each = 1  # batches of an optimizer step
+        self.rhythm = Rhythm(run)
         self.replays = 0  # batches without a step that the loop gets first
         self._behind = 0  # steps of loops over steps() that are over
         self._counts = False  # an optimizer has stepped: one that is never called tells nothing
@@ -56,15 +56,18 @@ class Place:
     def pass_begins(self):
         if self._looks():
             self._found = self._parameters()
-        if self.pending and self._before is None and self.run.workers > 1:
+        if self.rhythm.pending and self._before is None and self.run.workers > 1:
             kept, gradients = self.passes.kept_gradients()
             self._before = kept, [g if g is None else g.clone() for g in gradients]
 
     def slice_ends(self, touched):
-        if self._stepped:
-            self.each, self.pending = max(self.each, self.pending + 1), 0
+        rhythm, piece = self.rhythm, self.passes.slice
+        if self._stepped or (touched and (self._counts or self._stands())):
+            rhythm.batch(self._stepped)
         elif touched:
-            self.pending = self.pending + 1 if self._counts or self._stands() else 0
+            rhythm.pending = rhythm.inside = 0
+        if piece.epoch_last:
+            rhythm.epoch_ends(bool(self.passed()))
         self._stepped, self._before = False, None
 
     def _looks(self):
@@ -96,15 +99,17 @@ class Place:
     def save(self, own):
         number, index = self._due()
         own["place"].update(
-            step=self.step, number=number, batch=index, pending=self.pending, each=self.each,
-            varies=self.passes.varies, ahead=self.passes.ahead.save(),
+            step=self.step, number=number, batch=index, pending=self.rhythm.pending,
+            each=self.rhythm.each, rhythm=self.rhythm.save(), varies=self.passes.varies,
+            ahead=self.passes.ahead.save(),
         )
-        if self.pending or self.passes.kept:
+        if self.rhythm.pending or self.passes.kept:
             own["gradients"] = self._before or self.passes.kept_gradients()
 
     def load(self, own):
         self._saved = own["place"], own.get("gradients")
         self.step = self._saved[0].get("step", 0)
+        self.rhythm.load(self._saved[0])
         self.passes.varies = self._saved[0].get("varies", False)
         self.passes.ahead.load(self._saved[0].get("ahead"))
 
@@ -121,9 +126,8 @@ class Place:
         self._saved = None
         if "batch" not in place:
             return
-        self.each = max(self.each, place["each"])
         if not self._restarted() or place["number"] == self.run.step:
-            self.replays = place["pending"]
+            self.replays = self.rhythm.of_loop(place)
             self._to_restore = place, gradients
         else:
             self._pass_on(place)
@@ -141,11 +145,13 @@ class Place:
         then = {EPOCHS: place.get("epoch", 0), BATCHES: place["batch"]}
         self.on_passing_on(then, {EPOCHS: piece.epoch, BATCHES: self.index(piece)})
         if not piece.step_count:  # under a server nodes make numbers of batches of their own
-            self.step = max(self.step, self.index(piece) // self.each)
+            self.step = max(self.step, self.index(piece) // self.rhythm.each)
             return
         since = place["pending"] + max(0, self.index(piece) - place["batch"])
-        self.step += since // self.each
-        self.replays = since % self.each
+        self.step += since // self.rhythm.each
+        is_new = self.rhythm.crosses is False and piece.epoch != place.get("epoch")
+        self.replays = (self.index(piece) % self.length if is_new else since) % self.rhythm.each
+        self.rhythm.pending = self.rhythm.inside = self.replays
 
     def enter_epoch(self):
         """A loop begins, and the slice that it begins with is here."""
@@ -173,14 +179,15 @@ class Place:
         if self._to_restore is None:
             return
         (place, gradients), self._to_restore = self._to_restore, None
-        self.pending, self._counts = place["pending"], place["pending"] > 0
+        self.rhythm.goes_on(place)
+        self._counts = place["pending"] > 0
         if gradients is not None:
             self.passes.keep_gradients(gradients, place["rank"] == self.run.rank)
 
     # ---- evenstep.steps()
 
     def steps(self, n, batches):
-        self.each, self.in_steps = max(self.each, batches), True
+        self.rhythm.each, self.in_steps = max(self.rhythm.each, batches), True
         self.again.leave_out()
         self.run.goes_on_where_it_is()
         self.settle()
@@ -201,4 +208,4 @@ class Place:
         if alike or seen == self.passes.batches:
             return self.step + 1
         part = min(self.length, (piece.start + piece.count) / self.run.global_batch)
-        return max(self.step, int((piece.epoch * self.length + part) / self.each + 1e-6))
+        return max(self.step, int((piece.epoch * self.length + part) / self.rhythm.each + 1e-6))

@@ -261,7 +261,7 @@ class Loader:
         elif not (by_call and self.ahead.usual != 1) and self.run.passes_over():
             self.ahead.reopen()
             try:
-                yield from self._passed_over()
+                yield from self._passed_over(self.stream.steps.place.rhythm.each)
             except GeneratorExit:
                 self.run.passes_back(by_call)  # a look; a prefetcher asks by next() until the end
                 raise
@@ -330,13 +330,15 @@ class Loader:
         elif not self.stream.in_step:
             yield from self._passed_over()
 
-    def _passed_over(self):
-        """The one batch of an epoch in which this process makes no step."""
+    def _passed_over(self, batches=1):
+        """The batches of an epoch in which this process makes no step: one, or as many as a step
+        has, so that a count of these over all epochs is right."""
         kept = contextlib.ExitStack()
         kept.enter_context(self.stream.steps.blocks.kept())
         kept.enter_context(self.stream.steps.place.others_kept())
         try:
-            yield from self._spare(GHOST)
+            for _ in range(batches):
+                yield from self._spare(GHOST)
         finally:
             self.ahead.when_used(kept.close)
             self.ahead.loop_ends()
@@ -377,9 +379,11 @@ class Loader:
         if place.passed() and not self.stream.steps.batches:
             self.run.say(
                 "epoch %d goes on behind the first %d of its %d batches, so enumerate(loader) "
-                "counts those that are left: a rate that the program computes by such a counter "
-                "differs from that of the program alone until the epoch ends; a schedule has the "
-                "right one, and another loader begins anew, but for that of zip(loader, other)"
+                "counts those that are left, as len(loader) does where it is asked for in this "
+                "epoch: a rate that the program computes by such a counter differs from that of "
+                "the program alone until the epoch ends, and a loop over range(steps) makes as "
+                "many more; a schedule has the right one, and another loader begins anew, but for "
+                "that of zip(loader, other)"
                 % (self.stream.epoch + 1, place.passed(), self.of_an_epoch())
             )
         while place.replays:

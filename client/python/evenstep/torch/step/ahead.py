@@ -255,6 +255,10 @@ class Ahead:
         else:
             call()
 
+    def when_left(self, call):
+        """When the batch, of which no step is made, is left for another one."""
+        self._then.append(call)
+
     def _leave_spare(self):
         self.passes.spare = False
         then, self._then = self._then, []

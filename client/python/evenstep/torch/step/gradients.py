@@ -3,8 +3,9 @@ comes back summed, and what stands aside meanwhile.
 
     param.grad ─ hook: copied, the rank is told ─► block ─ summed over all ranks ─► param.grad
 
-Three kinds stand aside:
+Four kinds stand aside:
     stashed   from before a batch that weighs nothing, which is to leave none of its own
+    kept      from before batches of which no step is made
     before    of former passes over the slice, summed already, while a further pass sends its own
     former    the same of another rank, until a pass follows that counts
 """
@@ -21,7 +22,7 @@ class Gradients:
         self.open = False  # a pass is under way
         self.quiet = False  # what it computes is not copied out
         self.before = None
-        self._stashed = self._former = None
+        self._stashed = self._former = self._kept = None
         self._fired = [False] * len(blocks.slots)
         self._at = [view.data_ptr() for view in blocks.gradients]
         self._gpu = None  # streams.py, if the parameters are there
@@ -162,6 +163,21 @@ class Gradients:
         self.become(self._stashed)
         self._stashed = None
         return True
+
+    def keep(self):
+        """Before a pass over a batch of which no step is made. False: they are kept already."""
+        if self._kept is not None:
+            return False
+        self._kept = [g if g is None else g.clone() for g in self.of_all()]
+        return True
+
+    def put_back(self, cleared):
+        """That batch leaves no gradients. cleared: but where there are none now, which is what the
+        program has made of its own."""
+        kept, self._kept = self._kept, None
+        for slot, grad in zip(self.blocks.slots, kept):
+            if slot.tensor.grad is not None or not cleared:
+                slot.tensor.grad = grad
 
     def set_aside(self):
         """A further pass over the slice follows."""

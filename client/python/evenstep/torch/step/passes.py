@@ -223,6 +223,8 @@ class Passes:
         self.ahead.pass_begins(loss)
         if self.spare:  # also with a slice that was looked at before, whose pass comes later
             self._count_spare()
+            if self.gradients.keep():
+                self.ahead.when_left(lambda: self.gradients.put_back(self._idle.trained))
         if self.spare or self.slice is None:
             return
         if not self._idle.trained:
