@@ -7,7 +7,9 @@ import subprocess
 import pytest
 
 from conftest import python_with
+from compare import difference
 from real_rank import run_local
+from stranger_runs import on_ranks
 from tree import environment
 
 UNTOLD = {"rows", "penalty", "stacked", "norm of parameters", "learned weight", "two means"}
@@ -61,6 +63,33 @@ def test_what_differs_without_an_error_is_told_once(torch_programs, tmp_path, na
                      tmp_path)
     assert done.returncode == 0, done.stderr[-4000:]
     assert done.stderr.count(says) == 2, "once on each rank"
+
+
+# few anchors have an object, so that some nodes have none; means over classes and over boxes
+@pytest.mark.parametrize("name, variables, says", [
+    ("retina", {"TEST_OBJECTS": "0.02"}, "divided by a number which is 1 in one batch"),
+    ("detr", {}, "the loss adds means over several numbers")])
+def test_what_a_detectors_loss_is_divided_by_is_told(torch_programs, tmp_path, name, variables,
+                                                     says):
+    done, _ = on_ranks(torch_programs, name, tmp_path, [18, 10, 4], {"type": "sync"},
+                       variables=variables)
+    assert says in done.stderr
+
+
+def test_a_squared_norm_over_the_batch_is_a_sum_and_compares_nothing(torch_programs, tmp_path):
+    done, _ = on_ranks(torch_programs, "ranking", tmp_path, [20, 12], {"type": "sync"})
+    assert "evenstep: " not in done.stderr
+
+
+def test_a_penalty_counts_once_for_each_node_where_losses_are_sums(torch_programs, run_programs,
+                                                                   tmp_path):
+    alone = run_programs(torch_programs, "strangers.run", "bayes").results[0]
+    told, ends = "divide it by evenstep.world_size()", {}
+    for shares in "", "1":
+        done, ends[shares] = on_ranks(torch_programs, "bayes", tmp_path / ("sync" + shares),
+                                      [20, 12], {"type": "sync"}, variables={"TEST_SHARES": shares})
+        assert done.stderr.count(told) == 2
+    assert difference(ends[""][0], alone) > 1e-3 and difference(ends["1"][0], alone) < 2e-5
 
 
 def test_a_backward_pass_of_one_for_each_sample_is_a_sum(torch_programs, tmp_path):

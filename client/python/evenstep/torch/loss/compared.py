@@ -19,7 +19,7 @@ import math
 import torch
 
 from .graph import LINEAR, PAIRS, VALUE_BY_VALUE, constant_of, inputs_of, kind_of
-from .graph import of_parameters, shape_out
+from .graph import is_squared_norm, of_parameters, shape_out
 
 _NODES_MOST, _COLUMNS_MOST, _VALUES_MOST = 20000, 10000, 1 << 20
 _ZERO = 1e-6
@@ -215,6 +215,9 @@ def compares(end, samples, numbers):
         if (node, at_end) in seen:
             continue
         seen.add((node, at_end))
+        if at_end and is_squared_norm(node):
+            nodes += [(n, False) for n in inputs_of(inputs_of(node)[0])]
+            continue
         kind, inputs = kind_of(node), inputs_of(node)
         if (by := _numbers_of_columns(node, kind, samples)) is not None:
             numbers.append(by)

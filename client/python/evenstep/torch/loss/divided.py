@@ -22,7 +22,7 @@ import torch
 
 from ...run import Error
 from .graph import DEPTH_MOST, LINEAR, VALUE_BY_VALUE, constant_of, inputs_of, kind_of
-from .graph import of_parameters, shape_out
+from .graph import is_squared_norm, of_parameters, shape_out
 from .looped import have_own_divisors, loop_over_samples
 from .told import CURVED, DIVIDED_ALIKE, DIVIDED_BY_ALL, HALVED, IS_SUM, NORMALIZED, RATIO
 from .told import SCALED, SEVERAL_MEANS
@@ -101,19 +101,26 @@ def _is_ragged(node, samples):
     return not reduces or 0 not in tuple(getattr(behind, "_saved_dim", None) or (0,))
 
 
-def _is_over_samples(node, samples):
-    """Whether a sum goes over what the batch has: its samples, or parts of them in one row."""
+def _shape_of_sum(node):
     if type(node).__name__ == "DotBackward0":
-        shape = next(t.shape for t in (node._saved_self, node._saved_tensor) if t is not None)
-    elif hasattr(node, "_saved_self_sym_sizes"):
-        shape = node._saved_self_sym_sizes
-    else:
-        shape = node._saved_self.shape
-    inputs = inputs_of(node)
+        return next(t.shape for t in (node._saved_self, node._saved_tensor) if t is not None)
+    if hasattr(node, "_saved_self_sym_sizes"):
+        return node._saved_self_sym_sizes
+    return node._saved_self.shape
+
+
+def _is_over_samples(node, samples, divisor):
+    """Whether a sum goes over what the batch has: its samples, or parts of them in one row. The
+    tokens of all texts in one row are no multiple of the samples, and are divided by their
+    number, or by that of those which count."""
+    shape, inputs = _shape_of_sum(node), inputs_of(node)
     if not shape or not inputs or kind_of(inputs[0]) == "StackBackward" or of_parameters(node):
         return False
-    in_one_row = len(shape) == 1 and shape[0] > samples and shape[0] % samples == 0
-    return shape[0] == samples or in_one_row or _chosen(node) is not None
+    rows = shape[0]
+    in_one_row = len(shape) == 1 and rows > samples and rows % samples == 0
+    if rows == samples or in_one_row or _chosen(node) is not None:
+        return True
+    return divisor is not None and samples <= float(divisor) <= rows
 
 
 def _is_mean_over_samples(node, samples):
@@ -210,7 +217,7 @@ class _Found:
         if role is _THROUGH:
             return self._behind(node, kind_of(node), divisor, products, curved)
         if role == ():
-            return self._take_curve(node)
+            return self._take_curve(node, divisor, products)
         self.curved = self.curved or (curved and not of_parameters(node))
         if curved:
             return ()
@@ -220,8 +227,11 @@ class _Found:
             self._take_mean(node, role, divisor, products)
         return ()
 
-    def _take_curve(self, node):
+    def _take_curve(self, node, divisor, products):
         kind = kind_of(node)
+        if is_squared_norm(node):
+            self._take_sum(inputs_of(node)[0], divisor, products)
+            return ()
         if kind in _EXTREMES:
             self.curved = self.curved or not all(map(of_parameters, inputs_of(node)))
         elif kind in _CURVES and shape_out(node) == ():
@@ -294,7 +304,7 @@ class _Found:
         if behind and loop_over_samples(behind[0], self.samples):
             self._divide(divisor, products)
             return
-        if not _is_over_samples(node, self.samples):
+        if not _is_over_samples(node, self.samples, divisor):
             return
         if _is_quotient(behind):
             self.ratio = True

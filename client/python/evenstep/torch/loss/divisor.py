@@ -9,10 +9,10 @@ import torch
 from ...run import Error
 from .compared import compares
 from .divided import ROUNDING, counted_by, is_multiple
-from .graph import inputs_of
+from .graph import has_penalty, inputs_of
 from .multiplied import is_times_its_count
-from .told import BALANCED, COMPARED, DIVIDED_BY_ALL, HALVED, IS_SUM, NORMALIZED, OF_SEVERAL
-from .told import RAGGED, SCALED, TIMES_COUNT, UNEVEN
+from .told import BALANCED, COMPARED, DIVIDED_BY_ALL, HALVED, IS_SUM, LEAST, NORMALIZED
+from .told import OF_SEVERAL, PENALTY, RAGGED, SCALED, TIMES_COUNT, UNEVEN
 
 _LOOKS_MOST = 4
 _ALIKE_MOST = 3  # batches in a row: by chance it may be once
@@ -48,6 +48,7 @@ class Divisor:
         self.run, self.said = run, set()
         self._last, self._alike = None, 0  # batches in a row that were divided by one number
         self._unseen = _LOOKS_MOST  # passes of which the whole graph is looked at
+        self._by_one = self._by_more = False  # sums were divided by 1, and by more
         self._values = ()  # numbers of values that the last batch's means were over
         self._numbers = []  # what multiplied means over the batch in the last of them
 
@@ -63,11 +64,22 @@ class Divisor:
         if not told and end is not None and samples > 1 and is_times_its_count(end, samples):
             told = self._after_several(TIMES_COUNT, samples, samples)
         elif told in OF_SEVERAL:
-            told = self._after_several(told, total, samples)
+            told = self._least(total) or self._after_several(told, total, samples)
         elif end is not None:
             self._last = None
         self._say(told or self._of_values(values))
         return total
+
+    def of_sum(self, loss):
+        """One of prepare(…, reduction="sum"), which weighs 1."""
+        if self._unseen and loss is not None and loss.grad_fn is not None:
+            self._unseen -= 1
+            self._say(PENALTY if has_penalty(loss.grad_fn) else None)
+
+    def _least(self, total):
+        self._by_one |= total == 1
+        self._by_more |= total is not None and total != 1
+        return LEAST if self._by_one and self._by_more else None
 
     def _of_values(self, values):
         """A number that stays is one of another loader's samples, or of the hardest few."""

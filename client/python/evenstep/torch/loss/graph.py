@@ -13,10 +13,12 @@ VALUE_BY_VALUE |= {"ExpandBackward"}
 _OF_PARAMETERS = VALUE_BY_VALUE | {"SumBackward", "StackBackward", "CatBackward", "PermuteBackward"}
 _OF_PARAMETERS |= {"SigmoidBackward", "TanhBackward", "SoftmaxBackward", "ReciprocalBackward"}
 _OF_PARAMETERS |= {"TransposeBackward", "CloneBackward", "LinalgVectorNormBackward"}
+_OF_PARAMETERS |= {"Log1PBackward", "Expm1Backward"}
 _OF_PARAMETERS |= {"SplitBackward", "SplitWithSizesBackward", "SliceBackward", "UnbindBackward"}
 _PRODUCTS = {"MmBackward", "BmmBackward"}
 PAIRS = {"AddBackward", "SubBackward", "MulBackward", "DivBackward"}
 DEPTH_MOST = 8
+_TERMS_MOST = 64
 
 _kinds = {}  # by a node's class
 
@@ -41,6 +43,28 @@ def constant_of(node):
     """What a product multiplies by, or a quotient divides by, that is no part of the graph."""
     other = node._saved_other
     return node._saved_self if other is None and kind_of(node) == "MulBackward" else other
+
+
+def is_squared_norm(node):
+    """Which is a sum of squares."""
+    behind = inputs_of(node)
+    if kind_of(node) != "PowBackward" or getattr(node, "_saved_exponent", 0) != 2 or not behind:
+        return False
+    return kind_of(behind[0]) == "LinalgVectorNormBackward" and behind[0]._saved_ord == 2
+
+
+def has_penalty(end):
+    """Whether a loss adds something that depends on parameters alone."""
+    nodes, seen = [end], 0
+    while nodes and seen < _TERMS_MOST:
+        node, seen = nodes.pop(), seen + 1
+        kind = kind_of(node)
+        if of_parameters(node):
+            return True
+        inputs = inputs_of(node)
+        if kind in LINEAR or (kind in ("MulBackward", "DivBackward") and len(inputs) == 1):
+            nodes += inputs
+    return False
 
 
 def of_parameters(node, depth=DEPTH_MOST):

@@ -58,6 +58,18 @@ DIVIDED_BY_ALL = (
     '%d samples: prepare(…, reduction="sum") takes it as the sum that it is, and '
     "`loss.sum() / len(x)` is a mean"
 )
+LEAST = (
+    "the loss is a sum that is divided by a number which is 1 in one batch and more in others. If "
+    "1 is the least that it may be (max(1, n)) and this node's share had none of what is counted, "
+    "the share counts as one, and the mean over nodes is not the loss of the whole batch: "
+    "evenstep.weight(n) before backward(), with the number as it was, is right where such a share "
+    "has no loss; else divide by a number that is the same on each node"
+)
+PENALTY = (
+    "the loss has a part that depends on parameters alone (a penalty, the divergence of weights), "
+    "and prepare(…, reduction=\"sum\") adds the losses of all nodes up, so that part counts once "
+    "for each node: divide it by evenstep.world_size()"
+)
 TIMES_COUNT = (
     "the loss is a mean times the number of the samples that this node has of the batch: unless "
     "that number is a constant, this makes a sum of it, which prepare(…, reduction=\"sum\") says"

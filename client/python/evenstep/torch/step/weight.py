@@ -59,6 +59,8 @@ class Weight:
         """By what the loss of a pass is a mean over. What is computed of no loss that is seen
         weighs what the pass before does. A pass over a slice that is settled tells its own as it
         begins."""
+        if self.sums and self.run.workers > 1:
+            self._divisor.of_sum(loss)
         if self._said or self.by_samples:
             return
         doubled = self.is_doubled()
