@@ -18,6 +18,8 @@ SAYS = {
     "function": "the loss is a sum over the samples",
     "method": "the loss is a sum over the samples",
     "half": "the loss is a sum over the samples",
+    "margins": "the loss is a sum over the samples",
+    "einsum": "the loss is a sum over the samples",
     "times its number": "the loss is a mean times the number of the samples",
     "shares": "a sum with weights that add up to 1 over the batch",
     "compared": "the loss compares the samples of a batch with each other",
@@ -26,9 +28,10 @@ SAYS = {
     "root": CURVED,
     "flooded": CURVED,
     "norm": CURVED,
+    "distance": CURVED,
     "deviation": CURVED,
 }
-TOLD = {"times its number", "compared", "quotient", "root", "flooded", "norm",
+TOLD = {"times its number", "compared", "quotient", "root", "flooded", "norm", "distance",
         "deviation"}  # and not refused
 
 
@@ -42,6 +45,14 @@ def test_a_sum_that_prepare_does_not_know_of(torch_programs, tmp_path, way):
     assert said == {SAYS[way]} if way in SAYS else not said
     refused = way in set(SAYS) - TOLD
     assert (done.returncode != 0) == refused, done.stderr[-4000:]
+
+
+def test_the_batch_size_that_is_a_multiple_of_a_nodes_samples_is_told(torch_programs, tmp_path):
+    """Equal nodes have a half or a quarter of it, and a constant may be twice their samples."""
+    for way, says in ("batch size", True), ("rows", False), ("two means", False):
+        done, _ = on_ranks(torch_programs, "forgotten_sum", tmp_path / way[:4], [8, 8, 8, 8],
+                           {"type": "sync"}, variables={"TEST_SUM": way})
+        assert ("a number that is not the number of its samples" in done.stderr) == says
 
 
 def test_a_mean_times_a_number_that_follows_the_share_is_a_sum(torch_programs, tmp_path):

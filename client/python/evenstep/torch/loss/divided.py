@@ -36,9 +36,13 @@ _MEANS = {
     "BinaryCrossEntropyBackward0",
     "BinaryCrossEntropyWithLogitsBackward0",
     "KlDivBackward0",
+    "MultiMarginLossBackward0",
+    "MultilabelMarginLossBackward0",
+    "SoftMarginLossBackward0",
 }
 _SUMS = {"SumBackward0", "SumBackward1", "NansumBackward0", "DotBackward0"}
 _THROUGH = LINEAR | {"MulBackward", "DivBackward"}
+_MOVES = {"PermuteBackward", "UnsafeViewBackward", "ReshapeAliasBackward"}
 _CHOOSES = {"IndexBackward", "MaskedSelectBackward"}
 # of one number
 _CURVES = {"PowBackward", "AbsBackward", "SqrtBackward", "RsqrtBackward", "ReciprocalBackward"}
@@ -47,8 +51,8 @@ _CURVES |= {"ClampBackward", "ClampMinBackward", "ReluBackward", "SoftplusBackwa
 _CURVES |= {"TanhBackward", "SigmoidBackward"}
 # of many numbers, which are no mean of what each of them gives
 _EXTREMES = {"MaxBackward", "MinBackward", "MedianBackward", "StdBackward", "VarBackward"}
-_EXTREMES |= {"NormBackward", "LinalgVectorNormBackward", "LogsumexpBackward"}
-_NODES_MOST = 32
+_EXTREMES |= {"NormBackward", "LinalgVectorNormBackward", "LogsumexpBackward", "DistBackward"}
+_NODES_MOST, _DIMS_MOST = 32, 6
 ROUNDING = 1e-6
 _MEAN, _SUM = 1, 2  # torch's numbers of these reductions
 
@@ -107,6 +111,25 @@ def _shape_of_sum(node):
     if hasattr(node, "_saved_self_sym_sizes"):
         return node._saved_self_sym_sizes
     return node._saved_self.shape
+
+
+def _is_product_over_samples(node, samples):
+    """A row times a column of as many values as the batch has, or einsum("bi,bi->"): a sum."""
+    if kind_of(node) not in ("MmBackward", "BmmBackward") or math.prod(shape_out(node)) != 1:
+        return False
+    if any(map(of_parameters, inputs_of(node))):
+        return False
+    row, column = node._saved_self, node._saved_mat2
+    inner = row.shape[-1] if row is not None else column.shape[-2]
+    return samples > 1 and inner % samples == 0
+
+
+def _numbers(samples, dims):
+    """By which a mean over samples may be divided that is over some of these dimensions, too."""
+    found = {samples}
+    for n in dims:
+        found |= {n * number for number in found}
+    return found
 
 
 def _is_over_samples(node, samples, divisor):
@@ -196,11 +219,12 @@ def _is_whole(number):
 class _Found:
     """What a loss consists of."""
 
-    def __init__(self, end, samples):
-        self.samples = samples
+    def __init__(self, end, samples, whole):
+        self.samples, self.whole = samples, whole
         self.totals = []  # what its parts were divided by; None: by the samples
         self.sums = 0  # parts that nothing divides
         self.ratio = self.curved = self.by_program = self.scaled = self.normalized = False
+        self.by_all = False  # the batch size divides one, or what has its size as a factor
         self.values = []  # of means that are over other values than so many of each sample
         nodes, seen = [(end, None, (), False)], 0
         while nodes and seen < _NODES_MOST:
@@ -216,6 +240,11 @@ class _Found:
             return [(n, divisor, products, curved) for n in means]
         if role is _THROUGH:
             return self._behind(node, kind_of(node), divisor, products, curved)
+        if role == () and _is_product_over_samples(node, self.samples):
+            self._divide(divisor, products)
+            return ()
+        if role == () and kind_of(node) in _MOVES and math.prod(shape_out(node)) == 1:
+            return [(n, divisor, products, curved) for n in inputs_of(node)]
         if role == ():
             return self._take_curve(node, divisor, products)
         self.curved = self.curved or (curved and not of_parameters(node))
@@ -313,10 +342,10 @@ class _Found:
         if divisor is None and weights is not None and abs(float(weights.sum()) - 1) < 1e-3:
             self.normalized = True
         else:
-            self._divide(divisor, products)
+            self._divide(divisor, products, tuple(_shape_of_sum(node))[1:])
 
-    def _divide(self, divisor, products):
-        """A sum over the samples."""
+    def _divide(self, divisor, products, dims=()):
+        """A sum over the samples; dims: what it goes over beside them."""
         if divisor is not None:
             divisor, self.by_program = float(divisor), True
         elif products:
@@ -331,6 +360,8 @@ class _Found:
             self.sums += 1
             return
         self.totals.append(None if divisor == self.samples else divisor)
+        if self.samples < self.whole and divisor in _numbers(self.whole, dims[:_DIMS_MOST]):
+            self.by_all |= divisor not in _numbers(self.samples, dims[:_DIMS_MOST])
 
     def _scaled_within(self, behind, divisor, products):
         """By what the values are scaled before they are added, and what weighs them."""
@@ -382,7 +413,7 @@ def counted_by(end, samples, whole):
     sum."""
     if end is None or not samples:
         return None, None, ()
-    found = _Found(end, samples)
+    found = _Found(end, samples, whole)
     totals = _apart({_number(total, samples) for total in found.totals})
     if found.normalized:
         raise Error(NORMALIZED)
@@ -407,6 +438,8 @@ def _told_of_sums(found, totals, samples, whole):
     odd = {total for total in totals if not is_multiple(total, samples)}
     if found.scaled or (found.sums and totals):
         return SCALED
+    if not odd and found.by_all:  # by chance a multiple of this node's samples
+        return DIVIDED_ALIKE
     if not found.by_program or not odd:
         return None
     if odd == {float(whole)} and samples < whole:
