@@ -352,7 +352,7 @@ class Run:
 
     def _why_short(self, error):
         """An epoch that goes on has fewer batches than a program asks for."""
-        if not self.resumed or not isinstance(error, StopIteration):
+        if not isinstance(error, StopIteration) or not self.resumed:
             return ""
         return (
             "; the run went on within an epoch, whose loop has the batches that are left: ask for "
