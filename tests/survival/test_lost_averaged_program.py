@@ -29,9 +29,9 @@ def service():
 class Run:
     """A job of such programs; `whom`: as test_lost_worker.run_program() has it."""
 
-    def __init__(self, service, strategy, *whom, ahead=1, after=3, point="begun", holds=False,
+    def __init__(self, service, strategy, *whom, ahead=1, after=3, point="begun", holds=0,
                  **spec):
-        """holds: later steps of all ranks take their time until `hold` is there."""
+        """holds: later steps of all ranks take so many seconds until `hold` is there."""
         self.service, self.strategy = service, strategy
         self.hold = service.dir / f"hold-{secrets.token_hex(8)}"
         self.gate = service.dir / f"gate-{secrets.token_hex(8)}"
@@ -40,7 +40,7 @@ class Run:
         args = ["--samples", SAMPLES, "--batch", BATCH, "--rate", RATE, "--ahead", ahead, "--fault",
                 "rank", "--after", after, "--point", point, *whom, "--gate", self.gate,
                 "--everyone", "--state", "--pause", 0.004, "--seen", self.seen,
-                *(("--hold", self.hold, "--hold-for", 0.5) if holds else ())]
+                *(("--hold", self.hold, "--hold-for", holds) if holds else ())]
         self.id = service.submit({
             "program": {"command": ["/usr/bin/python3", str(COUNTING)],
                         "args": [str(a) for a in args]},
@@ -253,7 +253,7 @@ def test_what_its_group_has_averaged_with_it_counts(service, rank, size, after, 
 def test_an_interval_may_hold_the_end_of_an_epoch(service, rank, strategy, ahead, after):
     """What it had of that epoch comes in the next one's loops. The second has no average but that
     of the end, the fourth has cut steps of the next epoch in advance."""
-    lose(service, strategy, rank, ahead=ahead, after=after, point="half", holds=True, crosses=True)
+    lose(service, strategy, rank, ahead=ahead, after=after, point="half", holds=0.5, crosses=True)
 
 
 @pytest.mark.parametrize("rank,k,ahead,after,point", [
@@ -267,7 +267,7 @@ def test_rounds_are_summed_without_it(service, rank, k, ahead, after, point):
 @pytest.mark.parametrize("rank,k,ahead,after", [(1, 25, 2, 33), (0, 30, 5, 36), (2, 2, 1, 38)])
 def test_rounds_may_hold_the_end_of_an_epoch(service, rank, k, ahead, after):
     lose(service, {"type": "hpsgd", "k": k}, rank, ahead=ahead, after=after, point="half",
-         holds=True, crosses=True)
+         holds=0.5, crosses=True)
 
 
 @pytest.mark.parametrize("k,after,before", [(4, 14, False), (1, 9, False), (4, 14, True),
@@ -276,7 +276,7 @@ def test_a_pause_between_rounds_waits_until_its_samples_have_come(service, k, af
     """And the attempt that follows goes on from the sum that is under way then. before: it is
     asked for first, and the round whose end all agree on it is made without the lost one."""
     run = Run(service, {"type": "hpsgd", "k": k}, "--on", 2, "--times", 1, after=after,
-              point="half", holds=True)
+              point="half", holds=0.5)
     until("all ranks run", lambda: len(ranks_of(run.id)) == 5)
     events = Events(service, run.id)
     if before:
@@ -314,6 +314,6 @@ def test_a_pause_between_rounds_waits_until_its_samples_have_come(service, k, af
     ([0, 1, 2], {"type": "hier-sgd", "k1": 2, "k2": 8, "group_size": 2}, 21)])
 def test_those_that_are_left_go_on_without_some_that_are_killed_at_once(service, ranks, strategy,
                                                                         after):
-    run = Run(service, strategy, "--on", *ranks, after=after, point="half", holds=True)
+    run = Run(service, strategy, "--on", *ranks, after=after, point="half", holds=0.5)
     events = kill(run, ranks)
     assert_as_made(run, service.wait(run.id, "succeeded"), events, True)

@@ -23,8 +23,8 @@ def service():
         yield s
 
 
-def begin(service, strategy, *whom, **how):
-    run = Run(service, strategy, *whom, holds=True, **how)
+def begin(service, strategy, *whom, holds=0.5, **how):
+    run = Run(service, strategy, *whom, holds=holds, **how)
     until("all ranks run", lambda: len(ranks_of(run.id)) == 5)
     return run, Events(service, run.id)
 
@@ -63,9 +63,10 @@ def test_a_program_comes_back_between_two_averages(service, rank, k, ahead, afte
 
 
 def test_it_may_die_again_and_gives_its_state_to_a_pause(service):
-    """In one interval: what the first process had since the average is told to the second one."""
+    """In one interval: what the first process had since the average is told to the second one,
+    which is to be there before the slice in which it dies."""
     run, events = begin(service, {"type": "local-sgd", "k": 12}, "--on", 0, "--every", 14,
-                        "--times", 2, ahead=2, after=14, point="half")
+                        "--times", 2, ahead=2, after=14, point="half", holds=1)
     open_gate(service, run.id, run.gate)
     for _ in range(2):
         assert events.next("left")["rank"] == 0
