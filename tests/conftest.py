@@ -32,7 +32,7 @@ def pytest_runtest_makereport(item, call):
         report.sections.append(("machine", f"E   of the last 60 s waited for: {pressure()}"))
     if report.failed and call.when == "call":
         used = getattr(item, "funcargs", {}).values()
-        for service in (v for v in used if hasattr(v, "last_words")):
+        for service in (v for v in used if hasattr(v, "last_words") and not isinstance(v, type)):
             with contextlib.suppress(OSError):  # its folder is gone
                 said = "\n".join(f"E   {line}" for line in service.last_words())
                 report.sections.append(("service", said))

@@ -19,7 +19,8 @@ class Store(RedisServer):
     """With the users and passwords that deploy/container/keys draws."""
 
     def __init__(self, folder):
-        assert not list(folder.iterdir()), "the script makes what it fills"
+        there = {path.name for path in folder.iterdir()}
+        assert there <= {"host"}, "the script makes what it fills"
         subprocess.run([ROOT / "deploy/container/keys", folder], check=True)
         super().__init__(folder)
 

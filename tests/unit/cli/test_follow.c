@@ -43,10 +43,15 @@ static void a_followed_log_is_read_on_from_where_it_was_until_the_job_ends(void 
 static void watch_prints_each_tenth_until_the_job_has_succeeded(void **state)
 {
     (void)state;
-    answers(200, "{\"state\": \"running\", \"progress\": {\"fraction\": 0.51, \"epochs\": 2}}");
-    answers(200, "{\"state\": \"running\", \"progress\": {\"fraction\": 0.52, \"epochs\": 2}}");
+    answers(
+        200,
+        "{\"state\": \"running\", \"progress\": {\"fraction\": 0.51, \"step\": 9, \"epochs\": 2}}");
+    answers(
+        200,
+        "{\"state\": \"running\", \"progress\": {\"fraction\": 0.52, \"step\": 9, \"epochs\": 2}}");
     answers(200,
-            "{\"state\": \"succeeded\", \"progress\": {\"fraction\": 1, \"epochs\": 2}, "
+            "{\"state\": \"succeeded\", "
+            "\"progress\": {\"fraction\": 1, \"step\": 18, \"epochs\": 2}, "
             "\"metrics\": {\"test_accuracy\": 0.9}}");
     run("watch", ID);
     assert_int_equal(ran.status, 0);
