@@ -54,12 +54,10 @@ void comm_thread_expect(struct comm_thread *c, size_t bytes)
     }
 }
 
-/* What failed may leave a message under way into memory that its owner frees now. */
 static void end_op(struct comm_thread *c, struct comm_op *op, int rc)
 {
     op->finished = clock_now();
     pthread_mutex_lock(&c->lock);
-    c->abandoned = c->abandoned || (rc < 0 && rc != -ERR_CANCELLED);
     atomic_store_explicit(&op->state, rc, memory_order_release);
     pthread_cond_broadcast(&c->ended);
     pthread_mutex_unlock(&c->lock);
@@ -130,26 +128,56 @@ static void doze(struct comm_thread *c)
     pthread_mutex_unlock(&c->lock);
 }
 
+/* Steps each. *rc: of the one that failed, which is returned; NULL: none did. */
+static struct comm_op *step_all(struct comm_thread *c, struct comm_op **running, int *rc)
+{
+    for (struct comm_op **at = running; *at;) {
+        struct comm_op *op = *at, *next = op->next;
+        int parts = op->parts;
+        *rc = op->step(op, c->transport);
+        if (*rc < 0 && *rc != -ERR_CANCELLED) {
+            return op;
+        }
+        if (*rc != COMM_UNDER_WAY) {
+            *at = next;
+            end_op(c, op, *rc); /* from here on it is its owner's again */
+            c->moved = true;
+        } else {
+            tell_parts(c, op, parts);
+            at = &op->next;
+        }
+    }
+    return NULL;
+}
+
+/* An operation that failed ends the exchange: it may leave a message under way into memory that its
+ * owner frees as soon as it is told, and that of the others with it. So nobody is told before
+ * nothing is touched any more. */
+static void leave(struct comm_thread *c, struct comm_op *failed, int rc)
+{
+    pthread_mutex_lock(&c->lock);
+    c->gone = true;
+    if (failed) {
+        c->abandoned = true;
+        c->why = failed->err;
+        failed->finished = clock_now();
+        atomic_store_explicit(&failed->state, rc, memory_order_release);
+    }
+    pthread_cond_broadcast(&c->ended);
+    pthread_mutex_unlock(&c->lock);
+}
+
 static void *communicate(void *arg)
 {
     struct comm_thread *c = arg;
-    struct comm_op *running = NULL;
+    struct comm_op *running = NULL, *failed = NULL;
     double idle_since = clock_now();
-    int sleep_us = SLEEP_MIN_US;
+    int sleep_us = SLEEP_MIN_US, rc = 0;
     pthread_setname_np(pthread_self(), "exchange");
     while (take_queue(c, &running)) {
         double began = clock_now();
-        for (struct comm_op **at = &running; *at;) {
-            struct comm_op *op = *at, *next = op->next;
-            int parts = op->parts, rc = op->step(op, c->transport);
-            if (rc != COMM_UNDER_WAY) {
-                *at = next;
-                end_op(c, op, rc); /* from here on it is its owner's again */
-                c->moved = true;
-            } else {
-                tell_parts(c, op, parts);
-                at = &op->next;
-            }
+        if ((failed = step_all(c, &running, &rc)) != NULL) {
+            break;
         }
         double now = clock_now();
         c->turn = now;
@@ -170,10 +198,7 @@ static void *communicate(void *arg)
             sleep_us = next_sleep(sleep_us, now - idle_since);
         }
     }
-    pthread_mutex_lock(&c->lock);
-    c->gone = true;
-    pthread_cond_broadcast(&c->ended);
-    pthread_mutex_unlock(&c->lock);
+    leave(c, failed, rc);
     return NULL;
 }
 
@@ -203,9 +228,9 @@ void comm_thread_submit(struct comm_thread *c, struct comm_op *op)
         at = &(*at)->next;
     }
     if (c->abandoned) {
-        atomic_store(&op->state,
-                     err_set(&op->err, ERR_PEER, "rank %d exchanges nothing more, since it failed",
-                             c->rank));
+        err_set(&op->err, ERR_PEER, "rank %d exchanges nothing more, since it failed", c->rank);
+        op->err = c->why.code != ERR_NONE ? c->why : op->err;
+        atomic_store(&op->state, -(int)op->err.code);
     } else {
         *at = op;
     }
@@ -221,7 +246,7 @@ static int outcome(const struct comm_thread *c, const struct comm_op *op, int pa
     if (state != COMM_UNDER_WAY) {
         return state;
     }
-    if (c->abandoned) {
+    if (c->abandoned && c->gone) {
         return -ERR_PEER;
     }
     bool came = atomic_load_explicit(&op->parts, memory_order_acquire) >= parts;
@@ -242,6 +267,10 @@ int comm_thread_wait(struct comm_thread *c, struct comm_op *op, int parts, doubl
             late =
                 pthread_cond_timedwait(&c->ended, &c->lock, &until) != 0 && clock_now() >= deadline;
         }
+    }
+    if (rc < 0 && atomic_load(&op->state) == COMM_UNDER_WAY && c->why.code != ERR_NONE) {
+        op->err = c->why;
+        rc = -(int)c->why.code;
     }
     pthread_mutex_unlock(&c->lock);
     return rc;

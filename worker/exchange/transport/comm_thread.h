@@ -14,11 +14,12 @@ struct comm_thread {
     struct transport *transport; /* whose operations it steps; borrowed */
     int rank;
     pthread_t thread;
-    pthread_mutex_t lock;   /* guards queue, stopping, abandoned, dozing */
+    pthread_mutex_t lock;   /* guards queue, stopping, abandoned, why, dozing */
     pthread_cond_t arrived; /* the queue is no longer empty, or stopping, or abandoned */
     pthread_cond_t ended;   /* an operation ended, or a part of one came, or the thread ended */
     struct comm_op *queue;  /* not yet seen by the thread */
     bool stopping, abandoned;
+    struct err why; /* it is abandoned, if an operation failed */
     _Atomic bool gone;
     _Atomic double turn;    /* when the thread last went round */
     _Atomic double longest; /* that this took, in seconds, waits apart */

@@ -66,6 +66,7 @@ int mpi_expected_take(struct mpi_expected *x, uint64_t number, MPI_Comm comm, vo
 {
     MPI_Status status;
     int i = find(x, number), there = 0, bytes = 0;
+    BUG_ON(i == x->n);
     const struct expected_message want = x->list[i];
     for (int k = 0; k < i; k++) {
         if (alike(&x->list[k], &want)) {
