@@ -26,7 +26,7 @@ def hub(net):
     ({"type": "local-sgd", "k": 6}, [2], 14), ({"type": "local-sgd", "k": 60}, [0, 3], 45),
     ({"type": "hier-sgd", "k1": 2, "k2": 8, "group_size": 2}, [1, 2], 21)])
 def test_the_hosts_that_are_left_go_on(hub, strategy, ranks, after):
-    run = Run(hub, strategy, "--on", *ranks, after=after, point="half", holds=True)
+    run = Run(hub, strategy, "--on", *ranks, after=after, point="half", holds=0.5)
     open_gate(hub, run.id, run.gate)
     until("they have left", lambda: [w["rank"] for w in hub.job(run.id)["workers"]
                                      if w["state"] == "left"] == ranks)
