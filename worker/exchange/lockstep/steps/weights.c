@@ -121,8 +121,11 @@ int weighing_check(const struct weighing *g, const struct work *w, const float *
 
 int weighing_failed(const struct weighing *g, const struct work *w, int rc, struct err *e)
 {
-    if (!g->l || !w->further || rc != -ERR_CONFLICT) {
-        return g->l ? lockstep_sum_failed(g->l, rc, e) : rc;
+    if (!g->l || rc != -ERR_CONFLICT) {
+        return rc;
+    }
+    if (!w->further) {
+        return lockstep_sum_failed(g->l, rc, e);
     }
     const struct comm *c = g->l->env->comm;
     err_set(e, ERR_DATA,
