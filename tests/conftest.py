@@ -8,20 +8,36 @@ import contextlib
 import os
 import pathlib
 import re
+import time
 
 import pytest
 
 failed = {}  # in their order
+BEGIN = pytest.StashKey()  # what waited() said as a test began
 
 
-def pressure():
-    """How much of the last minute somebody waited for a CPU, the disk or memory, in percent."""
-    said = []
+def waited():
+    """Seconds in which somebody waited for a CPU, the disk or memory since the machine started, and
+    the seconds since then. Not the kernel's averages: where it lets nobody run, it makes none."""
+    said = {"": time.monotonic()}
     for of in ("cpu", "io", "memory"):
         with contextlib.suppress(OSError):  # a kernel without pressure stall information
             some = pathlib.Path("/proc/pressure", of).read_text().splitlines()[0]
-            said.append(f"{of} {re.search(r'avg60=([0-9.]+)', some)[1]} %")
-    return ", ".join(said) or "unknown"
+            said[of] = int(re.search(r"total=([0-9]+)", some)[1]) / 1e6
+    return said
+
+
+def pressure(begin):
+    """For how much of the time since then, in percent."""
+    more = {of: value - begin.get(of, value) for of, value in waited().items()}
+    seconds = more.pop("")
+    said = ", ".join(f"{of} {100 * value / max(seconds, 1e-3):.0f} %" for of, value in more.items())
+    return f"of the {seconds:.0f} s of this test waited for: {said or 'unknown'}"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    item.stash[BEGIN] = waited()
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -29,7 +45,7 @@ def pytest_runtest_makereport(item, call):
     """Their lines begin as those of an assertion, so that tests/run shows them first."""
     report = (yield).get_result()
     if report.failed:
-        report.sections.append(("machine", f"E   of the last 60 s waited for: {pressure()}"))
+        report.sections.append(("machine", f"E   {pressure(item.stash[BEGIN])}"))
     if report.failed and call.when == "call":
         used = getattr(item, "funcargs", {}).values()
         for service in (v for v in used if hasattr(v, "last_words") and not isinstance(v, type)):
