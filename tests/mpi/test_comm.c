@@ -293,7 +293,7 @@ static void messages_carry_header_and_body(void)
         for (int k = 0; k < comm.workers && ok; k++) {
             int head[2];
             message_recv(&m, &comm, TRANSPORT_ANY, 5, head, sizeof head, NULL, 0);
-            ok = comm_wait(&comm, &m.op, &e) == 0 && head[1] == 42 && m.peer == head[0];
+            ok = comm_wait(&comm, &m.op, &e) == 0 && head[1] == 42 && m.from == head[0];
             message_recv(&b, &comm, head[0], 6 | TRANSPORT_LENT, &none, 1, body, N);
             ok = ok && comm_wait(&comm, &b.op, &e) == 0 && b.body_bytes == N * sizeof(float) &&
                  b.body == body; /* lent: no other place over MPI */

@@ -34,6 +34,7 @@ static bool is_refused(size_t floats, bool early)
     }
     if (my_rank == 0) {
         comm_wait_for(&comm, &m.op, 1, &e); /* it may end or not */
+        comm_abandon(&comm);
     } else {
         ok = comm_wait(&comm, &m.op, &e) < 0 && e.code == ERR_PEER;
         for (size_t i = ROOM; i < GUARD; i++) {

@@ -418,10 +418,14 @@ static void only_the_last_lines_that_fit_are_told(void **state)
 
 static pid_t await_pid(struct child *c)
 {
-    while (c->n_lines == 0) {
+    long pid = 0;
+    while (pid == 0) {
         usleep(1000);
+        pthread_mutex_lock(&c->lock);
+        pid = c->n_lines > 0 ? strtol(c->lines[0], NULL, 10) : 0;
+        pthread_mutex_unlock(&c->lock);
     }
-    return (pid_t)strtol(c->lines[0], NULL, 10);
+    return (pid_t)pid;
 }
 
 static void await_gone(pid_t pid)

@@ -271,7 +271,7 @@ enum { PHASE_BEGIN, PHASE_HEAD, PHASE_BODY };
 
 static int fail(struct message *m, const char *what)
 {
-    return err_set(&m->op.err, ERR_PEER, "%s rank %d failed (tag %d)", what, m->peer, m->tag);
+    return err_set(&m->op.err, ERR_PEER, "%s rank %d failed (tag %d)", what, m->from, m->tag);
 }
 
 static bool has_body(const struct message *m)
@@ -347,11 +347,11 @@ static int recv_step(struct comm_op *op, struct transport *t)
         if (rc <= 0) {
             return rc < 0 ? fail(m, "receiving from") : 0;
         }
-        m->peer = m->r[0].from;
+        m->from = m->r[0].from;
         if (!has_body(m)) {
             return 1;
         }
-        if (t->ops->recv(t, m->peer, m->tag, m->body, m->body_bytes, &m->r[1]) < 0) {
+        if (t->ops->recv(t, m->from, m->tag, m->body, m->body_bytes, &m->r[1]) < 0) {
             return fail(m, "receiving from");
         }
         m->phase = PHASE_BODY;
@@ -370,7 +370,7 @@ static void begin(struct message *m, struct comm *c, int peer, int tag, void *he
     memset(m, 0, sizeof *m);
     m->op.step = sending ? send_step : recv_step;
     m->comm = c;
-    m->peer = peer;
+    m->peer = m->from = peer;
     m->tag = tag;
     m->sending = sending;
     m->head = head;

@@ -82,7 +82,8 @@ void comm_abandon(struct comm *c);
 struct message {
     struct comm_op op;
     struct comm *comm;
-    int peer, tag; /* peer: TRANSPORT_ANY to receive from any rank; then that rank */
+    int peer, tag; /* peer: TRANSPORT_ANY to receive from any rank */
+    int from;      /* of a receive: the rank that sent it, once it is done */
     bool sending;
     void *head;
     size_t head_bytes;
