@@ -322,8 +322,7 @@ static int pass_files(struct trip *t, struct err *e)
     int64_t done = 0;
     bool wants = needs(t);
     struct incoming *in = wants ? received_begin(&t->f->received, o->key, o->bytes, e) : NULL;
-    /* One rank of a host writes it: nobody has written all before each has asked who does. */
-    int rc = wants && !in ? -(int)e->code : comm_meet(t->f->comm, e);
+    int rc = wants && !in ? -(int)e->code : 0;
     for (int i = 0; rc == 0 && i < o->n_files; i++) {
         rc = pass_file(t, &o->files[i], in, &done, e);
     }

@@ -94,25 +94,49 @@ static void the_one_unused_for_longest_makes_room(void **state)
     assert_true(received_find(&r, key_of('c'), root)); /* nothing went for one that cannot fit */
 }
 
+static void give(struct incoming *in, const char *text)
+{
+    assert_non_null(in);
+    assert_int_equal(received_file(in, "x", &e), 0);
+    assert_int_equal(received_write(in, text, strlen(text), &e), 0);
+}
+
+static void assert_there(const struct received *r, const char *text)
+{
+    char path[4200];
+    assert_true(received_find(r, key_of('a'), root));
+    snprintf(path, sizeof(path), "%.4000s/files/x", root);
+    char *found = proc_read_file(path, 100, NULL, &e);
+    assert_string_equal(found, text);
+    free(found);
+}
+
 static void a_second_rank_of_the_host_writes_nothing(void **state)
 {
     (void)state;
     struct received r = {dir, 1 << 20};
     struct incoming *first = received_begin(&r, key_of('a'), 10, &e),
                     *second = received_begin(&r, key_of('a'), 10, &e);
-    assert_non_null(second);
-    assert_int_equal(received_file(first, "x", &e), 0);
-    assert_int_equal(received_file(second, "x", &e), 0);
-    assert_int_equal(received_write(first, "12345", 5, &e), 0);
-    assert_int_equal(received_write(second, "wrong", 5, &e), 0);
+    give(first, "12345");
+    give(second, "wrong");
     assert_int_equal(received_end(first, 0, &e), 0);
     assert_int_equal(received_end(second, 0, &e), 0);
-    assert_true(received_find(&r, key_of('a'), root));
-    char path[4200];
-    snprintf(path, sizeof(path), "%.4000s/files/x", root);
-    char *text = proc_read_file(path, 100, NULL, &e);
-    assert_string_equal(text, "12345");
-    free(text);
+    assert_there(&r, "12345");
+}
+
+/* The first one may be reading it already. */
+static void nor_does_one_that_asks_when_all_is_there(void **state)
+{
+    (void)state;
+    struct received r = {dir, 1 << 20};
+    struct incoming *in = received_begin(&r, key_of('a'), 10, &e);
+    give(in, "12345");
+    assert_int_equal(received_end(in, 0, &e), 0);
+    in = received_begin(&r, key_of('a'), 10, &e);
+    give(in, "wrong");
+    assert_false(received_writes(in));
+    assert_int_equal(received_end(in, 0, &e), 0);
+    assert_there(&r, "12345");
 }
 
 static void no_name_leads_out_of_the_folder(void **state)
@@ -172,6 +196,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(the_one_unused_for_longest_makes_room, setup, teardown),
         cmocka_unit_test_setup_teardown(a_second_rank_of_the_host_writes_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(nor_does_one_that_asks_when_all_is_there, setup, teardown),
         cmocka_unit_test_setup_teardown(no_name_leads_out_of_the_folder, setup, teardown),
         cmocka_unit_test_setup_teardown(the_key_is_that_of_names_and_bytes, setup, teardown),
     };

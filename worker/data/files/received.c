@@ -151,7 +151,7 @@ struct incoming *received_begin(const struct received *r, const char *key, int64
     if (rc == 0 && (in->lock = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600)) < 0) {
         rc = err_errno(e, ERR_IO, "cannot open '%s'", lock);
     }
-    in->writes = rc == 0 && flock(in->lock, LOCK_EX | LOCK_NB) == 0;
+    in->writes = rc == 0 && flock(in->lock, LOCK_EX | LOCK_NB) == 0 && access(in->final, F_OK) != 0;
     if (rc == 0 && in->writes) {
         proc_remove_tree(in->part, NULL); /* of a process that was killed */
         rc = make_room(r, key, bytes, e);
@@ -235,11 +235,8 @@ int received_end(struct incoming *in, int rc, struct err *e)
         rc = sync_rest(in, e);
     }
     if (in->writes) {
-        if (rc == 0) {
-            received_drop(in->home, in->key);
-            rc = rename(in->part, in->final) == 0
-                     ? 0
-                     : err_errno(e, ERR_IO, "cannot keep the received data set as '%s'", in->final);
+        if (rc == 0 && rename(in->part, in->final) != 0) {
+            rc = err_errno(e, ERR_IO, "cannot keep the received data set as '%s'", in->final);
         }
         if (rc < 0) {
             proc_remove_tree(in->part, NULL);

@@ -21,7 +21,8 @@ bool received_find(const struct received *r, const char *key, char *out);
 void received_drop(const struct received *r, const char *key);
 
 /* A data set that arrives. Only one rank of a host writes it; the others' writes do nothing, and
- * received_end() waits for the writer. */
+ * received_end() waits for the writer. Nobody writes one that is there, since another rank may be
+ * reading it: a damaged one is dropped first. */
 struct incoming;
 /* Makes room for `bytes`. NULL with an error: more than the limit. */
 struct incoming *received_begin(const struct received *r, const char *key, int64_t bytes,

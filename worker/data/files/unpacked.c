@@ -137,12 +137,12 @@ static struct mapped *find(const struct unpacking *u)
     size_t n = strlen(path);
     snprintf(path + n, sizeof(path) - n, "/%s/%s", RECEIVED_PATH, VALUES);
     struct mapped *m = mapped_open(path, u->name, NULL);
-    if (m && u->want >= 0 && (int64_t)m->bytes != u->want) { /* a full disk, a crash */
-        mapped_close(m);
-        received_drop(kept, u->key);
-        m = NULL;
+    if (m && (u->want < 0 || (int64_t)m->bytes == u->want)) {
+        return m;
     }
-    return m;
+    mapped_close(m);
+    received_drop(kept, u->key); /* a full disk, a crash */
+    return NULL;
 }
 
 static int fill(const struct unpacking *u, struct err *e)
