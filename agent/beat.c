@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/machine/host.h"
 #include "common/log.h"
 #include "job/node/node.h"
@@ -138,9 +138,7 @@ static void *run(void *arg)
     bool away = false;
     pthread_mutex_lock(&b->lock);
     while (!b->stopping) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec += 1;
+        struct timespec until = clock_timespec(clock_now() + 1);
         if (!b->soon && !b->stopping) {
             pthread_cond_timedwait(&b->wake, &b->lock, &until);
         }
@@ -180,7 +178,7 @@ struct beat *beat_start(const struct agent_config *c, const struct gpus *gpus,
     b->refused = json_object();
     b->loads = loads_new((int)json_array_size(c->nodes));
     pthread_mutex_init(&b->lock, NULL);
-    pthread_cond_init(&b->wake, NULL);
+    clock_cond_init(&b->wake);
     b->store = agent_config_open_store(c, e);
     if (!b->store || send_beat(b, e) < 0) {
         goto fail;

@@ -41,6 +41,15 @@ struct timespec clock_timespec(double monotonic)
     return t;
 }
 
+void clock_cond_init(pthread_cond_t *cond)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
 void clock_sleep_until(double monotonic)
 {
     if (monotonic <= 0) {

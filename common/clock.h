@@ -2,6 +2,7 @@
 #ifndef COMMON_CLOCK_H
 #define COMMON_CLOCK_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
@@ -12,8 +13,10 @@ double clock_process_cpu(void);   /* of all threads */
 int64_t clock_wall_ms(void);      /* milliseconds since 1970, UTC */
 void clock_sleep(double seconds); /* returns at once if seconds <= 0; resumes after signals */
 void clock_sleep_until(double monotonic); /* absolute, so that pacing does not drift */
-/* A time of clock_now() as pthread_cond_timedwait() takes it, on CLOCK_MONOTONIC. */
+/* A time of clock_now() as pthread_cond_timedwait() takes it, for a condition of clock_cond_init():
+ * a wait on the wall clock lasts for hours where somebody sets that back. */
 struct timespec clock_timespec(double monotonic);
+void clock_cond_init(pthread_cond_t *cond);
 /* How often something happened within a minute; begins as {0}. */
 struct clock_minute {
     double began;

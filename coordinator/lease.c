@@ -119,12 +119,8 @@ struct lease *lease_open(const struct lease_config *c, struct err *e)
     l->standby = c->standby;
     l->on_lost = c->lost;
     l->lock = -1;
-    pthread_condattr_t monotonic; /* a clock that is set must not hold a renewal up */
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&l->mutex, NULL);
-    pthread_cond_init(&l->wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    clock_cond_init(&l->wake);
     if (open_lock(l, e) < 0 || describe(l, c, e) < 0) {
         lease_close(l);
         return NULL;

@@ -100,11 +100,7 @@ struct localnodes *localnodes_start(const char *store_url, const char *password,
     l->loads = loads_new((int)json_array_size(nodes));
     l->interpreters = interpreters;
     pthread_mutex_init(&l->lock, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&l->wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    clock_cond_init(&l->wake);
     if (!l->store || beat(l, e) < 0) {
         goto fail;
     }

@@ -293,11 +293,7 @@ struct stream *stream_start(const char *store_url, const char *store_password,
     struct err away;
     json_decref(store_events_read(s->store, s->last, 1, 0, NULL,
                                   &away)); /* from now on; later if the store is away */
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->wake, &attr);
-    pthread_condattr_destroy(&attr);
+    clock_cond_init(&s->wake);
     pthread_mutex_init(&s->lock, NULL);
     if (pthread_create(&s->thread, NULL, reader_main, s) != 0) {
         err_set(e, ERR_MEMORY, "cannot start the event stream: no thread could be made");

@@ -67,11 +67,7 @@ struct guard *guard_start(const struct http_deadlines *wanted, struct err *e)
         (struct http_deadlines){.header = wanted->header > 0 ? wanted->header : usual.header,
                                 .body = wanted->body > 0 ? wanted->body : usual.body,
                                 .idle = wanted->idle > 0 ? wanted->idle : usual.idle};
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&g->wake, &attr);
-    pthread_condattr_destroy(&attr);
+    clock_cond_init(&g->wake);
     pthread_mutex_init(&g->lock, NULL);
     if (pthread_create(&g->thread, NULL, guard_main, g) != 0) {
         err_set(e, ERR_MEMORY, "cannot start the guard of connections: no thread could be made");

@@ -2,35 +2,20 @@
 the page of nodes, with a way out; and once it is put right it is there, and nothing is said of it
 any more."""
 import os
-import subprocess
 
 import pytest
 
+from clock import WallClock
 from rack import QUOTAS, Machine, states, until
 
 MISTAKES = ["name", "secret", "version", "device", "clock"]
-CLOCK = r"""
-#define _GNU_SOURCE
-#include <stdlib.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-int clock_gettime(clockid_t clock, struct timespec *t)
-{
-    int rc = (int)syscall(SYS_clock_gettime, clock, t);
-    t->tv_sec += clock == CLOCK_REALTIME ? strtol(getenv("CLOCK_IS_OFF_BY"), NULL, 10) : 0;
-    return rc;
-}
-"""
 
 
 def clock_of(folder, seconds):
     """Words before a program whose clock is to be off."""
-    source, library = folder / "clock.c", folder / "clock.so"
-    source.write_text(CLOCK)
-    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True)
-    return ["env", f"LD_PRELOAD={library}", f"CLOCK_IS_OFF_BY={seconds}",
-            "ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0"]
+    clock = WallClock(folder)
+    clock.turn(seconds)
+    return ["env", *(f"{name}={value}" for name, value in clock.env.items())]
 
 
 def older_mpirun(folder):

@@ -330,11 +330,7 @@ struct pulse *pulse_start(const struct pulse_config *c, struct err *e)
         return NULL;
     }
     pthread_mutex_init(&p->lock, NULL);
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&p->wake, &attr);
-    pthread_condattr_destroy(&attr);
+    clock_cond_init(&p->wake);
     staleness_init(&p->staleness);
     snprintf(p->from.job, sizeof(p->from.job), "%s", c->job);
     snprintf(p->node, sizeof(p->node), "%s", c->node);

@@ -296,18 +296,14 @@ bool comm_thread_hangs(const struct comm_thread *c)
 int comm_thread_start(struct comm_thread *c, struct transport *t, int rank, bool alone,
                       struct err *e)
 {
-    pthread_condattr_t attr;
     memset(c, 0, sizeof *c);
     c->transport = t;
     c->rank = rank;
     c->turn = clock_now();
     c->alone = alone && mpi_sockets_open(&c->sockets);
     pthread_mutex_init(&c->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC); /* deadlines are of clock_now() */
-    pthread_cond_init(&c->arrived, &attr);
-    pthread_cond_init(&c->ended, &attr);
-    pthread_condattr_destroy(&attr);
+    clock_cond_init(&c->arrived);
+    clock_cond_init(&c->ended);
     return pthread_create(&c->thread, NULL, communicate, c) == 0
                ? 0
                : err_set(e, ERR_PEER, "cannot start the exchange of rank %d", rank);
