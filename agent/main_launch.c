@@ -72,7 +72,8 @@ struct launch {
     struct sign_key key;
     struct store *store;
     char nonce[SIGN_HEX], instance[SIGN_HEX]; /* which agent was asked; "": not known yet */
-    bool started;
+    bool started;                             /* a daemon */
+    bool declined;                            /* none, and its host is the cause */
     double renewed_at;
 };
 
@@ -177,6 +178,7 @@ static bool take_answer(struct launch *l, int *code, struct err *e)
         over = true;
         *code = a.code;
         if (strcmp(a.state, "refused") == 0) {
+            l->declined = true;
             err_set(e, ERR_FORBIDDEN, "the agent of host '%s' refused to start a daemon: %s",
                     l->host, a.message);
         } else if (a.code != 0) {
@@ -224,10 +226,12 @@ static int wait_for_end(struct launch *l, struct err *e)
             store_lease_set(l->store, lease, LEASE_SECONDS,
                             NULL); /* with the store away it is renewed when that is back */
             if (!l->started && is_agent_gone(l, e)) {
+                l->declined = true;
                 break;
             }
         }
         if (!l->started && now >= until) {
+            l->declined = true;
             err_set(e, ERR_TIMEOUT, "the agent of host '%s' did not answer within %.0f s", l->host,
                     start_patience);
             break;
@@ -286,7 +290,7 @@ int main(int argc, char **argv)
     sigaction(SIGINT, &action, NULL);
     int code = launch(&l, argc, argv, &e);
     if (e.code != ERR_NONE) {
-        log_error("launch", "error", "host=%s why=%s", l.host,
+        log_error("launch", l.declined ? HOSTKEY_NO_DAEMON : "error", "host=%s why=%s", l.host,
                   log_quote(quoted, sizeof quoted, e.message));
     }
     store_close(l.store);

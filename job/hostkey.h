@@ -20,6 +20,8 @@
     "coordinator" /* store_secret_get: which coordinator there is; another one has other keys */
 #define HOSTKEY_PREFIX \
     "es-" /* of hosts' names for mpirun, so that it takes none for its own machine */
+#define HOSTKEY_NO_DAEMON \
+    "the host started no daemon" /* what evenstep-launch logs of it, with host= and why= */
 
 void hostkey_join(const struct sign_key *secret, struct sign_key *out);
 void hostkey_welcome(const struct sign_key *secret, const char *nonce, struct sign_key *out);

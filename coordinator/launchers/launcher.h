@@ -28,7 +28,9 @@ struct attempt_end {
     bool unnamed;  /* ranks failed, and the output cannot say because of which one */
     bool killed;   /* the named rank was killed by a signal that no process can catch */
     int rank;
-    char why[300]; /* how the named rank ended; else what the output says last, or "" */
+    char host[PLAN_HOST]; /* where an agent started no daemon, so that no rank ran; or "" */
+    char why[300]; /* how the named rank ended, or the agent's reason; else what the output says
+                      last, or "" */
 };
 
 struct launcher {

@@ -300,6 +300,32 @@ static int mpirun_start(void *ctx, struct attempt *a, const struct plan *plan, s
 
 /* ---- how it ended ---------------------------------------------------------------------------- */
 
+/* Takes the value that log_quote() wrote behind `at` out of its quotes. */
+static void unquote(const char *at, char *out, size_t bytes)
+{
+    size_t n = 0;
+    for (at += *at == '"'; *at && *at != '"' && n + 1 < bytes; at++) {
+        at += *at == '\\' && at[1];
+        out[n++] = *at;
+    }
+    out[n] = 0;
+}
+
+/* ts=… mod=launch msg="…" host=alpha why="…", of evenstep-launch. */
+static bool read_no_daemon(struct attempt_end *end)
+{
+    static const char of_host[] = " host=", of_why[] = " why=";
+    const char *host = strstr(end->why, HOSTKEY_NO_DAEMON);
+    const char *why = host && (host = strstr(host, of_host)) ? strstr(host, of_why) : NULL;
+    if (!why) {
+        return false;
+    }
+    host += strlen(of_host);
+    snprintf(end->host, sizeof end->host, "%.*s", (int)(why - host), host);
+    unquote(why + strlen(of_why), end->why, sizeof end->why);
+    return true;
+}
+
 /* Of Open MPI 4.1:
  *   mpirun noticed that process rank 2 with PID 0 on node vm exited on signal 9 (Killed).
  *   Process name: [[30915,1],0]  Exit code:  1       behind "… returned a non-zero exit code"
@@ -309,6 +335,9 @@ static const char of_rank[] = "process rank ", of_signal[] = "exited on signal "
 
 void mpirun_read_end(struct attempt_end *end)
 {
+    if (read_no_daemon(end)) {
+        return;
+    }
     const char *rank = strstr(end->why, of_rank), *how = strstr(end->why, of_signal);
     end->named = rank != NULL;
     end->rank = rank ? (int)strtol(rank + strlen(of_rank), NULL, 10) : 0;
@@ -322,9 +351,13 @@ void mpirun_read_end(struct attempt_end *end)
 
 static bool mpirun_poll(void *ctx, const struct attempt *a, struct attempt_end *end)
 {
-    static const char *const telling[] = {
-        "noticed that process rank", "Process name:", "Exit code:",
-        "not enough slots",          "error",         NULL};
+    static const char *const telling[] = {"noticed that process rank",
+                                          HOSTKEY_NO_DAEMON,
+                                          "Process name:",
+                                          "Exit code:",
+                                          "not enough slots",
+                                          "error",
+                                          NULL};
     const struct launcher_config *c = ctx;
     bool over = attempt_poll(c->data_dir, a, telling, end);
     if (over) {

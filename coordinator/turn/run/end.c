@@ -86,7 +86,9 @@ static struct failure attempt_failure(const struct run *r)
         snprintf(message, sizeof message, "it %.200s", r->end.why);
         return failure_of_loss(message, rank, node, number);
     }
-    if (r->elsewhere) {
+    if (r->end.host[0]) {
+        snprintf(message, sizeof message, "attempt %d did not start: %s", number, r->end.why);
+    } else if (r->elsewhere) {
         snprintf(message, sizeof message,
                  "attempt %d was lost with the host of the coordinator that launched it", number);
     } else if (r->end.why[0]) {
@@ -171,6 +173,19 @@ static void blame_node(struct attempts *a, const struct run *r, const struct fai
     log_warn("sched", "a node rests, two attempts or more in a row have failed through it",
              "node=%s seconds=%g why=%s", why->node, rest,
              log_quote(quoted, sizeof quoted, why->message));
+}
+
+/* All nodes of a host whose agent started no daemon. */
+static void blame_host(struct attempts *a, const struct run *r, const struct failure *why)
+{
+    for (int i = 0; r->plan && i < r->plan->n_workers; i++) {
+        const struct plan_worker *worker = &r->plan->workers[i];
+        if (strcmp(worker->host, r->end.host) == 0) {
+            struct failure of_node = *why;
+            snprintf(of_node.node, sizeof of_node.node, "%s", worker->node);
+            blame_node(a, r, &of_node);
+        }
+    }
 }
 
 /* A node whose worker died has failed, although the attempt went on and ended well. */
@@ -309,14 +324,17 @@ static int settle(struct attempts *a, struct run *r, const struct ended *end, do
         return requeue(a, r, state, e);
     }
     struct failure why = attempt_failure(r);
+    bool started = !r->end.host[0];
     struct loss loss = {.state = state,
                         .why = &why,
-                        .blameless = r->blameless && !told_why(r),
+                        .blameless = (r->blameless || !started) && !told_why(r),
                         .in_start = was_killed_in_start(r, &why),
                         .lasted = now - r->launched_at,
                         .now = now};
     rc = run_lost(a, r->attempt.job, r->spec, &loss, e);
-    if (rc >= 0 && !loss.blameless) {
+    if (rc >= 0 && !started) {
+        blame_host(a, r, &why);
+    } else if (rc >= 0 && !loss.blameless) {
         blame_node(a, r, &why);
     }
     return rc;

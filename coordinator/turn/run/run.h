@@ -27,8 +27,8 @@ int run_finish(struct attempts *a, struct run *r, double now, struct err *e);
 struct loss {
     enum job_state state; /* what the job is in */
     const struct failure *why;
-    bool blameless;     /* the coordinator's end, not the job's: no restart is counted */
-    bool in_start;      /* a worker was killed during the start: the first few such losses of a job
+    bool blameless; /* the coordinator's end or a host's, not the job's: no restart is counted */
+    bool in_start;  /* a worker was killed during the start: the first few such losses of a job
                            count as no restart either */
     double lasted, now; /* how long it lived */
 };

@@ -1,6 +1,7 @@
 /* Whose failure it was when an attempt is lost: a node's, which then rests (store/node_rest.c); a
  * host's, which is waited for (coordinator/turn/run/end.c); and how soon the next attempt follows
  * (attempts_back_off). */
+#include "job/hostkey.h"
 #include "tests/unit/coordinator/world.h"
 
 static const char killed[] =
@@ -37,6 +38,33 @@ static void a_node_that_fails_every_attempt_rests_and_the_job_goes_on_without_it
     ranks_step(w, id, 1, 1, 0.01);
     ended(w, id, "finished");
     assert_state(w, id, "succeeded");
+}
+
+/* One whose clock is off, say: the job has done nothing wrong, and goes on elsewhere. */
+static void a_host_that_starts_no_daemon_rests_and_no_restart_is_counted(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = *state;
+    world_node(w, "bad", 1);
+    world_node(w, "good", 2);
+    json_object_update_new(w->nodes[1], json_pack("{s:s, s:b, s:s}", "host", "other", "agent", 1,
+                                                  "address", "127.0.0.1"));
+    OK(node_beats(w, w->nodes[1]));
+    start_job(w, "{'max_restarts': 0}", id);
+    for (int attempt = 1; attempt <= 2; attempt++) {
+        assert_int_equal(attempts_of(w, id), attempt);
+        assert_string_equal(node_state(w, "bad"), "busy");
+        process_ends(w, id, 1,
+                     "ts=2026 level=error mod=launch msg=\"" HOSTKEY_NO_DAEMON
+                     "\" host=here why=\"made \\\"3600 s\\\" ago\"");
+        pass(w, 1);
+    }
+    json_t *node = store_node_get(w->store, "bad", &err_);
+    assert_string_equal(text_at(node, "/rest/reason"),
+                        "attempt 2 did not start: made \"3600 s\" ago");
+    json_decref(node);
+    assert_string_equal(node_state(w, "good"), "busy");
+    assert_int_equal(attempts_of(w, id), 3);
 }
 
 /* As if its rest were over. */
@@ -160,6 +188,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_WORLD(a_node_that_fails_every_attempt_rests_and_the_job_goes_on_without_it),
+        IN_A_WORLD(a_host_that_starts_no_daemon_rests_and_no_restart_is_counted),
         IN_A_WORLD(after_its_rest_one_attempt_brings_a_node_back_or_makes_it_rest_twice_as_long),
         IN_A_WORLD(what_the_data_cause_is_no_nodes_failure),
         IN_A_WORLD(attempts_that_end_at_once_follow_each_other_ever_later),
