@@ -164,6 +164,18 @@ class Faults:
         self.world.slow_link(agent.host, 2 * moment.seconds)
         return f"of {agent.host} for {2 * moment.seconds:.1f} s"
 
+    def turn_clock(self, job, moment):
+        """Somebody sets a host's clock, and right again."""
+        seconds = (-1 if moment.pick % 2 else 1) * (2, 90, 5000)[moment.pick // 2 % 3]
+        clocks = self.world.clocks
+        name = sorted(clocks)[moment.pick % len(clocks)]
+        clocks[name].turn(seconds)
+        try:
+            time.sleep(2 * moment.seconds)  # the fault itself
+        finally:
+            clocks[name].turn(0)
+        return f"of {name} by {seconds} s for {2 * moment.seconds:.1f} s"
+
     def fill_disk(self, job, moment):
         return self.world.fill_disk(moment.seconds)
 

@@ -5,8 +5,9 @@ host in a network namespace of its own (tests/lab/netns.py), so that links can g
     alpha, beta     an agent each, with two nodes
 
 A killed coordinator is replaced by its standby, and another standby is started; a killed Redis is
-started again by this program, as a supervisor would. Whoever uses a Pair is on the hub: its thread
-is in the hub's network from start() to close()."""
+started again by this program, as a supervisor would. Redis's clock is right: where it is set ahead
+the lease runs out, and the standby takes over. Whoever uses a Pair is on the hub: its thread is in
+the hub's network from start() to close()."""
 import contextlib
 import os
 import re
@@ -28,6 +29,7 @@ RATE, SLOW_RATE = "1gbit", "4mbit"
 
 class Pair(House):
     standby = None
+    HOSTS = ["hub", "alpha", "beta"]
     NAMES = [f"{host}-{n}" for host in ("alpha", "beta") for n in (1, 2)]
     reason_against = staticmethod(reason_against)
 
@@ -119,7 +121,7 @@ class Pair(House):
     def agent(self, host):
         nodes = [f"{n}=cpu:1,slowdown=40" for n in self.NAMES if n.startswith(host)]
         made = Agent(self, host, *nodes, store=f"redis://{self.hub.address}:{PORT}",
-                     env={**AT_ROOT, **self.env},
+                     env={**AT_ROOT, **self.env, **self.clocks[host].env},
                      options=["--mpi-ports", "20000-20127"])
         made.command = self.wrap(self.net[host].command(*made.command))
         return made

@@ -16,6 +16,7 @@ import time
 import redis
 import requests
 
+from clock import WallClock
 from service import ROOT, Service, proc_file, processes_of, program_of, until
 
 # a disk and a /dev/shm of its own: root's only, and not every container's root
@@ -76,6 +77,7 @@ class Pinger(threading.Thread):
 class House(Service):
     """One machine with its own Redis."""
     NAMES = [f"n{i}" for i in range(1, 7)]
+    HOSTS = ["house"]  # each has a clock; the first is the coordinator's
     coordinator_is_hit = False  # a fault has killed or stopped it
 
     def __init__(self, folder):
@@ -91,7 +93,9 @@ class House(Service):
         (self.disk / "programs/counting/manifest.json").write_text(
             '{"command": ["/usr/bin/python3", "counting.py"], "arguments": {"--rate": "number"}}')
         nodes = [f"{name}=cpu:1,slowdown={30 + 10 * n}" for n, name in enumerate(self.NAMES)]
-        super().__init__(nodes=nodes, folder=self.disk, env={"TMPDIR": str(self.tmp)})
+        self.clocks = {host: WallClock(folder / "clocks" / host) for host in self.HOSTS}
+        super().__init__(nodes=nodes, folder=self.disk,
+                         env={"TMPDIR": str(self.tmp), **self.clocks[self.HOSTS[0]].env})
 
     def wrap(self, command):
         return self.place.command(command) if self.place else command
