@@ -53,14 +53,14 @@ struct run {
     struct monitor *monitor;                                    /* owned; NULL for virtual jobs */
     double launched_at, cancel_at, ended_at, drain_at, over_at; /* 0: not yet */
     double complained_at;
-    double heard_at;    /* of a virtual job elsewhere: when its files changed last */
-    int failures;       /* turns that failed since the last one that did not */
-    bool expired;       /* past max_seconds or max_wall_seconds: told to stop */
-    int64_t started_ms; /* the job's first start; 0: not read yet */
-    struct err late;    /* past max_wall_seconds: how */
-    bool leaving; /* a host of it is about to stop, or it yields: it writes a checkpoint and goes
+    double heard_at; /* of a virtual job elsewhere: when its files changed last */
+    int failures;    /* turns that failed since the last one that did not */
+    bool expired;    /* past max_seconds or max_wall_seconds: told to stop */
+    double began;    /* the job, by clock_now(); 0: not known yet (wall_is_over) */
+    struct err late; /* past max_wall_seconds: how */
+    bool leaving;    /* a host of it is about to stop, or it yields: it writes a checkpoint and goes
                      back to the queue */
-    bool yields;  /* leaving, so that another job gets its nodes, or to change its size */
+    bool yields;     /* leaving, so that another job gets its nodes, or to change its size */
     struct resize *resize; /* leaving to change its size; owned, NULL: it does not */
     bool requeued;         /* left, and its job is queued again */
     int priority;          /* as it was at */

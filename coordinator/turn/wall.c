@@ -5,25 +5,26 @@
 
 #include "common/clock.h"
 
-static int64_t read_start(struct store *s, const char *job)
+/* By clock_now(); 0: it is not known. */
+static double read_start(struct store *s, const char *job)
 {
     char *text = store_job_field(s, job, "started", NULL);
     int64_t ms = text ? clock_parse(text) : 0;
     free(text);
-    return ms > 0 ? ms : 0;
+    return ms > 0 ? clock_now() - (double)(clock_wall_ms() - ms) / 1000 : 0;
 }
 
-bool wall_is_over(struct store *s, const char *job, const struct jobspec *spec, int64_t *started_ms,
+bool wall_is_over(struct store *s, const char *job, const struct jobspec *spec, double *began,
                   struct err *why)
 {
-    int64_t own = 0, *started = started_ms ? started_ms : &own;
+    double own = 0, *started = began ? began : &own;
     if (!spec || spec->max_wall_seconds <= 0) {
         return false;
     }
     if (*started == 0) {
         *started = read_start(s, job);
     }
-    double spent = *started ? (double)(clock_wall_ms() - *started) / 1000 : 0;
+    double spent = *started != 0 ? clock_now() - *started : 0;
     if (spent <= spec->max_wall_seconds) {
         return false;
     }

@@ -9,9 +9,10 @@
 #include "store/store.h"
 
 /* Is the job beyond the limit? Then *why says so. Asks the store only if the spec has the limit.
- * False for a job that never started, and if the store does not answer. `started_ms` remembers the
- * start between calls (0: not known yet); NULL: it is read each time. */
-bool wall_is_over(struct store *s, const char *job, const struct jobspec *spec, int64_t *started_ms,
+ * False for a job that never started, and if the store does not answer. `began` remembers the start
+ * between calls, by clock_now(), so that it does not move when somebody sets the wall clock (0: not
+ * known yet); NULL: it is read each time. */
+bool wall_is_over(struct store *s, const char *job, const struct jobspec *spec, double *began,
                   struct err *why);
 
 #endif

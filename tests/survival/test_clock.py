@@ -30,7 +30,7 @@ def slow(**changes):
 def test_a_whole_machine_may_set_its_clock(clock, strategy):
     nodes = [f"n{i}=cpu:1,slowdown=60" for i in range(3)]
     with Service(nodes=nodes, env=clock.env) as service:
-        id = service.submit(slow(strategy={"type": strategy}))
+        id = service.submit(slow(strategy={"type": strategy}, max_wall_seconds=600))
         service.steps(id, 20)
         set_meanwhile(service, clock, id)
         job = service.wait(id, "succeeded")

@@ -114,7 +114,7 @@ static void watch_time(struct attempts *a, struct run *r, double now)
         r->expired = true;
         log_info("sched", "has used its time", "job=%s max_seconds=%g", r->attempt.job, limit);
     }
-    if (!r->expired && wall_is_over(a->store, r->attempt.job, r->spec, &r->started_ms, &r->late)) {
+    if (!r->expired && wall_is_over(a->store, r->attempt.job, r->spec, &r->began, &r->late)) {
         r->expired = true;
         log_info("sched", "has used its time by the wall clock", "job=%s max_wall_seconds=%g",
                  r->attempt.job, r->spec->max_wall_seconds);
