@@ -6,12 +6,11 @@
 
 #include "simulator/world.h"
 
+enum { SERIAL_BITS = 44 };
+
 static bool earlier(const struct event *a, const struct event *b)
 {
-    if (a->time != b->time) {
-        return a->time < b->time;
-    }
-    return a->order != b->order ? a->order < b->order : a->serial < b->serial;
+    return a->time < b->time || (a->time == b->time && a->order < b->order);
 }
 
 void events_push(struct world *w, double time, int rank, enum event_kind kind, struct parcel *p,
@@ -22,7 +21,8 @@ void events_push(struct world *w, double time, int rank, enum event_kind kind, s
         w->heap = realloc(w->heap, w->heap_room * sizeof *w->heap);
         BUG_ON(!w->heap);
     }
-    struct event ev = {time, rank, p ? p->from : rank, w->serial++, kind, p, generation};
+    uint64_t cause = (uint64_t)(p ? p->from : rank);
+    struct event ev = {time, cause << SERIAL_BITS | w->serial++, rank, kind, p, generation};
     size_t i = w->n_heap++;
     while (i > 0 && earlier(&ev, &w->heap[(i - 1) / 2])) {
         w->heap[i] = w->heap[(i - 1) / 2];

@@ -39,10 +39,9 @@ struct posted { /* a receive that waits for its message */
 
 struct event {
     double time;
+    uint64_t
+        order; /* among events of one instant: the rank that caused it, then when it was made */
     int rank;
-    int order; /* among events of one instant: the rank that caused it, so that ties go to the lower
-                  rank */
-    uint64_t serial;
     enum event_kind kind;
     struct parcel *parcel;
     uint64_t generation; /* of a link or a wait: events of an older generation are void; of a ring:

@@ -364,11 +364,26 @@ static int recv_step(struct comm_op *op, struct transport *t)
     return rc < 0 ? fail(m, "receiving from") : rc;
 }
 
+/* Field by field: a message to zero in each err is most of what starting an operation costs. */
+static void op_init(struct comm_op *op, int (*step)(struct comm_op *, struct transport *))
+{
+    op->step = step;
+    atomic_init(&op->state, COMM_DONE);
+    atomic_init(&op->parts, 0);
+    atomic_init(&op->cancelled, false);
+    op->cancelled_at = op->started = op->finished = 0;
+    op->torn = false;
+    op->wanted = 0;
+    op->next = NULL;
+    err_clear(&op->err);
+}
+
 static void begin(struct message *m, struct comm *c, int peer, int tag, void *head,
                   size_t head_bytes, void *body, size_t body_bytes, bool sending)
 {
-    memset(m, 0, sizeof *m);
-    m->op.step = sending ? send_step : recv_step;
+    op_init(&m->op, sending ? send_step : recv_step);
+    memset(m->r, 0, sizeof m->r);
+    m->phase = PHASE_BEGIN;
     m->comm = c;
     m->peer = m->from = peer;
     m->tag = tag;

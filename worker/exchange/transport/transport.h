@@ -49,8 +49,8 @@ struct comm_op {
     bool torn;             /* cancelled, and a message into its memory may still come: that stays */
     int wanted;            /* parts that somebody waits for; the transport's */
     double started, finished; /* transport time */
-    struct err err;
-    struct comm_op *next; /* the transport's queue */
+    struct comm_op *next;     /* the transport's queue */
+    struct err err;           /* last, as it is large and seldom touched */
 };
 
 /* An all-reduce round a ring, as a transport sees it: `hollow` floats that cost time but do not
