@@ -155,6 +155,14 @@ def test_what_would_train_something_else_is_refused(keras_programs, tmp_path, re
         '\\"', '"')
 
 
+def test_a_sum_in_a_loop_is_told(tmp_path, keras_programs, request):
+    if "[torch" in request.node.name:
+        pytest.skip("only TensorFlow has a graph of a step")
+    done, _ = on_ranks(keras_programs, "keras_vector", tmp_path, [20, 12], {"type": "sync"},
+                       variables={"TEST_VECTOR": "sum"})
+    assert told(done).count("is a sum over the rows of the batch, perhaps divided by") == 1
+
+
 def test_a_server_keeps_what_constraints_hold(keras_programs, tmp_path):
     """Keras' step holds them, so a server takes the step's difference."""
     done, _ = on_ranks(keras_programs, "keras_constrained", tmp_path, [20, 12], {"type": "asgd"})

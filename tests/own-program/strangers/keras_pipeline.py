@@ -31,22 +31,21 @@ if keras.backend.backend() == "tensorflow":
     kind = keras.Input((), dtype="string", name="kind")
     coded = lookup(kind)
 else:
+    import torch
+
     words = np.array([["red", "green", "blue"].index(k) for k in kinds])
     table = {"age": (ages / 80).astype("float32"), "wage": np.log1p(wages), "kind": words}
 
-    class Table(keras.utils.PyDataset):
-        def __init__(self, rows, **more):
-            super().__init__(**more)
-            self.rows = rows
-
+    class Table(torch.utils.data.Dataset):
         def __len__(self):
-            return -(-self.rows // BATCH)
+            return ROWS
 
         def __getitem__(self, i):
-            at = slice(i * BATCH, min((i + 1) * BATCH, self.rows))
-            return {name: column[at] for name, column in table.items()}, y[at]
+            weight = 2.5 if y[i] else 1.0  # Keras takes no class_weight beside a DataLoader
+            return {name: column[i] for name, column in table.items()}, y[i], weight
 
-    train, test = Table(ROWS, workers=2), Table(32)
+    train = torch.utils.data.DataLoader(Table(), batch_size=BATCH)
+    test = torch.utils.data.DataLoader(torch.utils.data.Subset(Table(), range(32)), batch_size=16)
     kind = keras.Input((), dtype="int32", name="kind")
     coded = layers.CategoryEncoding(3, output_mode="one_hot")(kind)
 
@@ -57,5 +56,6 @@ out = layers.Dense(1, activation="sigmoid")(layers.Dense(16, activation="relu")(
 model = keras.Model({"age": age, "wage": wage, "kind": kind}, out)
 model = evenstep.prepare(model)
 model.compile(keras.optimizers.SGD(0.1, momentum=0.9), "binary_crossentropy", metrics=["accuracy"])
-model.fit(train, epochs=4, class_weight={0: 1.0, 1: 2.5}, validation_data=test, verbose=0,
+weights = {0: 1.0, 1: 2.5} if keras.backend.backend() == "tensorflow" else None
+model.fit(train, epochs=4, class_weight=weights, validation_data=test, verbose=0,
           steps_per_epoch=len(train))

@@ -23,6 +23,7 @@ between.py    what fit() calls between two steps, and between two epochs
 counters.py   what Keras' own callbacks count, in a state
 weight.py     what a batch counts, where it is not its samples
 tried.py      losses and a train_step of the program's own, on a few rows
+summed.py     a loss that is a sum, in a graph of TensorFlow
 tape.py       gradients that the program changes before they are summed
 loop.py       a loop of the user's own in place of fit()
 """

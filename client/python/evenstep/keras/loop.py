@@ -75,7 +75,7 @@ class _Data:
         self.run.on_start, self.run.reload = self.steps.start, self.steps.reload
         self.stream = self.steps.stream
         if self.run.workers > 1:
-            tape.watch(model.trainable_variables)
+            tape.watch(model.trainable_variables, self.run.say)
         for optimizer in optimizers:
             self.steps.shadow(optimizer, self)
 

@@ -14,6 +14,7 @@ import keras
 from keras import tree
 
 from ..run import Error
+from .summed import is_sum
 
 CHANGED = (
     "gradients are changed before they reach apply(), where they are summed over the nodes: "
@@ -24,6 +25,11 @@ CHANGED = (
 FOR_EACH_SAMPLE = (
     "tape.gradient() was given a loss of one number for each sample, and takes the gradient of "
     "their sum, which is another one on a node's part of the batch: take tf.reduce_mean(loss)"
+)
+SUM = (
+    "the loss that tape.gradient() was given is a sum over the rows of the batch, perhaps divided "
+    "by a constant: each node has that of its own rows, and the mean over nodes is not the loss of "
+    "the whole batch: take tf.reduce_mean"
 )
 GLOBAL = (
     "compute_average_loss(global_batch_size=…) divides by the samples of all nodes, and the mean "
@@ -40,9 +46,11 @@ class Tapes:
         self.variables = []  # the same, and on PyTorch their gradients' versions, by id
         self.versions = {}
         self.watching = False
+        self.say = None  # what tells a loop of its loss, once; None: it is a train_step
 
-    def watch(self, variables):
+    def watch(self, variables, say):
         """From now on, for these."""
+        self.say = say
         self.weights |= {id(one) for v in variables for one in (v, v._value)}
         self.variables += variables
         if not self.watching and keras.backend.backend() == "tensorflow":
@@ -72,6 +80,7 @@ class Tapes:
         def watched(tape, target, sources, *args, **kwargs):
             if self._trains(sources):
                 _check_is_one_number(target)
+                self._look_at(target)
             given = gradient(tape, target, sources, *args, **kwargs)
             self._keep(given)
             return given
@@ -83,6 +92,11 @@ class Tapes:
             return average(per_example_loss, sample_weight)
 
         tf.GradientTape.gradient, tf.nn.compute_average_loss = watched, averaged
+
+    def _look_at(self, target):
+        if self.say and any(map(is_sum, tree.flatten(target))):
+            self.say(SUM)
+            self.say = None
 
     def _trains(self, sources):
         return any(id(one) in self.weights for one in tree.flatten(sources))
@@ -102,8 +116,9 @@ class Tapes:
 _tapes = Tapes()
 
 
-def watch(variables):
-    _tapes.watch(variables)
+def watch(variables, say=None):
+    """say: tells a loop of its loss; a train_step has been tried (tried.py)."""
+    _tapes.watch(variables, say)
 
 
 def what_to_tell(grads):
