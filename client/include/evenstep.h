@@ -144,7 +144,8 @@ enum { ES_SAVE = 1, ES_OVER = 2 };
  * is done: parameters may be averaged or saved meanwhile, and have their new values when it
  * returns. Blocks if the rank holds the program for that. 0: go on. ES_SAVE: give the program's own
  * state by es_state, then call the same function again. ES_OVER: the job was stopped; make no step,
- * and leave. A pass that is still open is given up as by es_abort. */
+ * and leave. A pass that is still open is given up as by es_abort: a program whose optimizer steps
+ * once for several slices calls es_gradients or es_held_back for each of them. */
 int es_begin(int64_t number);
 
 /* 1: the next es_begin (or es_leave) waits for the rank, which then reads the block's parameters
@@ -185,6 +186,7 @@ int es_ready(int index);
  * not weigh 0. The same during a run. */
 int es_takes_gradients(void);
 
+/* Of nothing but a loss: {.samples = -1, .loss = loss, .correct = -1, .learning_rate = NAN}. */
 struct es_result {
     int64_t samples;      /* that the slice really had; -1: its count */
     double loss;          /* mean over them; NaN: not known */
@@ -197,7 +199,8 @@ enum es_go {
     ES_GO_SKIP = 1,       /* leave it out: run.params are new already */
     ES_GO_DIFFERENCE = 2, /* make it with your own gradients, then put parameters before minus after
                             into run.grads and the parameters back to what they were before, and
-                            call es_difference */
+                            call es_difference. Under hpsgd with momentum, and under a server
+                            where the optimizer is not plain SGD (es_optimizer.server) */
     ES_GO_VOID = 3, /* leave it out: the backward pass failed on some rank. run.params stay, and
                       run.grads mean nothing */
     ES_GO_SAVE = 4 /* with has_state: a program of another rank is started again and needs the state

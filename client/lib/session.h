@@ -42,6 +42,7 @@ struct session {
     bool hold;              /* GO said that the next BEGIN, EPOCH_END or LEAVE waits */
     int holding;            /* the message that waits for CONTINUE; 0: none does */
     bool waiting;           /* GRADIENTS is sent, and GO has not come */
+    bool owed;              /* GO asked for a difference, which has not been sent */
     bool saving;            /* SAVE came, and es_state is still to be called */
     int64_t ended;          /* es_step: the epoch whose end is to be told; -1 */
 
@@ -63,6 +64,9 @@ extern struct session es_session;
 int es_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* 0 if the session may be spoken to by `call`, else es_fail. */
 int es_usable(const char *call);
+/* The same of a call that comes after a step, before which a difference that was asked for is sent.
+ * A program that does not do so would not the next time either: the rank is told to leave it. */
+int es_settled(const char *call);
 
 /* ---- messages (socket.c) --------------------------------------------------------------------- */
 int talk_connect(const char *path);

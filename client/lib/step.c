@@ -51,7 +51,7 @@ PUBLIC int es_begin(int64_t number)
     struct session *s = &es_session;
     int rc;
 
-    if (es_usable("es_begin") < 0) {
+    if (es_settled("es_begin") < 0) {
         return -1;
     }
     if (!s->holding) {
@@ -197,6 +197,7 @@ static int gradients(struct session *s, const struct es_result *r, uint32_t flag
     }
     s->over = s->over || (m.flags & WIRE_STOP);
     s->hold = (m.flags & WIRE_HOLD) != 0;
+    s->owed = (m.flags & WIRE_DIFFERENCE) != 0;
     if (m.flags & (WIRE_DIFFERENCE | WIRE_VOID | WIRE_SKIP_STEP)) {
         return m.flags & WIRE_DIFFERENCE ? ES_GO_DIFFERENCE
                : m.flags & WIRE_VOID     ? ES_GO_VOID
@@ -211,7 +212,21 @@ static int opened(struct session *s, const char *call)
     if (es_usable(call) < 0) {
         return -1;
     }
-    return s->open || s->waiting ? 0 : es_fail("%s: no slice was begun", call);
+    return s->open || s->waiting
+               ? 0
+               : es_fail("%s: no pass is open: es_begin or es_again comes before", call);
+}
+
+/* A result that was set to zero says of a slice that it had no samples. */
+static int check_result(const struct session *s, const struct es_result *r)
+{
+    int64_t count = s->taken[s->begun % s->welcome.welcome.slots].slice.count;
+
+    return !r || count == 0 || r->samples != 0 || r->learning_rate != 0
+               ? 0
+               : es_fail("es_gradients: the result has 0 samples, and the slice %" PRId64
+                         ": -1 stands for its count (and NaN for a rate that is not known)",
+                         count);
 }
 
 /* The rank has said in advance that the step of this slice may be made. */
@@ -228,7 +243,8 @@ PUBLIC int es_gradients(const struct es_result *result)
     struct session *s = &es_session;
     bool finite = !result || isnan(result->loss) || isfinite(result->loss);
 
-    if (opened(s, "es_gradients") < 0 || (s->open && buckets_close(s) < 0)) {
+    if (opened(s, "es_gradients") < 0 || check_result(s, result) < 0 ||
+        (s->open && buckets_close(s) < 0)) {
         return -1;
     }
     if (finite && is_granted(s)) {
@@ -243,6 +259,10 @@ PUBLIC int es_difference(void)
     if (es_usable("es_difference") < 0) {
         return -1;
     }
+    if (!es_session.owed) {
+        return es_fail("es_difference: es_gradients has not answered ES_GO_DIFFERENCE");
+    }
+    es_session.owed = false;
     return gradients(&es_session, NULL, WIRE_DIFFERENCE, "es_difference") < 0 ? -1 : 0;
 }
 

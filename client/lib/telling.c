@@ -124,7 +124,7 @@ PUBLIC int es_epoch_end(int64_t epoch)
 {
     struct session *s = &es_session;
 
-    if (es_usable("es_epoch_end") < 0) {
+    if (es_settled("es_epoch_end") < 0) {
         return -1;
     }
     return s->over && !s->holding ? 0 : ends(s, WIRE_EPOCH_END, epoch);
@@ -153,7 +153,7 @@ PUBLIC int es_leave(void)
     if (s->joined && s->left && !s->forked) {
         return 0;
     }
-    if (es_usable("es_leave") < 0) {
+    if (es_settled("es_leave") < 0) {
         return -1;
     }
     rc = ends(s, WIRE_LEAVE, -1);
@@ -193,6 +193,22 @@ PUBLIC int es_refused(const char *sentence)
     const struct wire_message m = {.type = WIRE_FAILED, .flags = WIRE_FINAL};
 
     return give_up("es_refused", &m, sentence, strlen(sentence));
+}
+
+int es_settled(const char *call)
+{
+    if (es_usable(call) < 0) {
+        return -1;
+    }
+    if (!es_session.owed || es_session.over) {
+        return 0;
+    }
+    es_fail(
+        "%s: es_gradients answered ES_GO_DIFFERENCE: put parameters before minus after the "
+        "optimizer step into run.grads, and call es_difference",
+        call);
+    es_refused(es_error());
+    return -1;
 }
 
 PUBLIC int es_raised(const char *sentence, const char *exception, const char *file, int line)

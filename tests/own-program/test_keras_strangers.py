@@ -5,11 +5,13 @@ import re
 import pytest
 
 from compare import bit_identical, difference
-from real_rank import rows_of
+from real_rank import rows_of, run_local
 from stranger_runs import on_ranks
 
 # batch, and how far rounding may carry parameters
 PROGRAMS = {
+    "keras_accumulates": (32, 2e-5),
+    "keras_backup": (32, 2e-5),
     "keras_callbacks": (96, 2e-5),
     "keras_checkpoints": (32, 2e-5),
     "keras_gan": (32, 2e-5),
@@ -17,22 +19,32 @@ PROGRAMS = {
     "keras_loop": (24, 2e-5),
     "keras_masked": (32, 2e-5),
     "keras_moving_average": (32, 2e-5),
+    "keras_pipeline": (32, 2e-5),
     "keras_plateau": (32, 2e-5),
     "keras_sequential": (32, 2e-5),
+    "keras_siamese": (32, 2e-5),
     "keras_split": (32, 2e-5),
     "keras_sum": (32, 2e-5),
     "keras_transformer": (32, 2e-5),
     "keras_train_step": (32, 2e-5),
     "keras_two_inputs": (32, 2e-5),
     "keras_two_networks": (32, 2e-5),
+    "keras_vae": (32, 2e-5),
     "keras_weighted_mean": (32, 2e-5),
 }
-WEIGHED = {"keras_masked", "keras_weighted_mean"}  # what they are for is in `sync`
+# what they are for is in `sync`
+WEIGHED = {"keras_masked", "keras_weighted_mean", "keras_backup", "keras_pipeline", "keras_vae"}
 
 
 def sizes_of(name):
     batch, _ = PROGRAMS[name]
     return [batch * 5 // 8, batch * 3 // 8]
+
+
+def told(done):
+    """What Evenstep says in the log of one program."""
+    return "\n".join(line for line in done.stderr.splitlines()
+                     if "rank=1 " in line and "evenstep: " in line)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -44,6 +56,8 @@ def test_sync_on_unequal_ranks_equals_the_program_alone(keras_programs, run_prog
     assert bit_identical(results)
     found = difference(results[0], alone)
     print("%s: %.1e" % (name, found))
+    assert all("is read once" in line or "BackupAndRestore" in line
+               for line in told(done).splitlines()), "nothing is told of what is the same"
     assert found < PROGRAMS[name][1] and rows_of(done)
 
 
@@ -80,7 +94,8 @@ def test_callbacks_decide_alike_by_the_figures_of_all_ranks(keras_programs, run_
 @pytest.mark.parametrize("name, at", [
     ("keras_loop", 6), ("keras_train_step", 5), ("keras_gan", 9), ("keras_gan", 8),
     ("keras_moving_average", 7), ("keras_transformer", 5), ("keras_transformer", 11),
-    ("keras_two_networks", 9), ("keras_plateau", 8)])
+    ("keras_two_networks", 9), ("keras_plateau", 8), ("keras_backup", 8),
+    ("keras_accumulates", 8)])
 def test_one_that_is_killed_ends_as_the_program_alone(keras_programs, run_programs, tmp_path, name,
                                                       at):
     """The others give its next process the parameters of now, which Keras keeps outside of the
@@ -109,6 +124,50 @@ def test_a_loss_that_is_no_mean_over_samples_is_told(keras_programs, tmp_path, l
                        variables={"TEST_LOSS": loss})
     told = [line for line in done.stderr.splitlines() if "the loss '" in line]
     assert len(told) == 2 * bool(said) and all(said in line for line in told)
+
+
+@pytest.mark.parametrize("name, said", [
+    ("keras_vae", "what a layer adds by add_loss() is not the mean"),
+    ("keras_two_sums", "the loss 'near' gives one number for a batch"),
+    ("keras_tags", "of the losses of several outputs each is divided by a number of its own"),
+    ("keras_contrast", "the gradients that train_step() gives to apply() are not the mean"),
+    ("keras_clipped", "gradients are changed before they reach apply()")])
+def test_what_is_another_gradient_on_a_part_of_a_batch_is_told(keras_programs, tmp_path, name,
+                                                               said):
+    done, _ = on_ranks(keras_programs, name, tmp_path, [20, 12], {"type": "sync"},
+                       variables={"TEST_KL": "sum"})
+    assert told(done).count(said) == 1
+
+
+@pytest.mark.parametrize("name, how, said", [
+    ("keras_vector", "fit", 'a loss with reduction="none" is one number for each sample'),
+    ("keras_vector", "loop", "tape.gradient() was given a loss of one number for each sample"),
+    ("keras_vector", "global", "compute_average_loss(global_batch_size=…) divides by the samples"),
+    ("keras_saved", "", "fit() of a second model: one run trains one")])
+def test_what_would_train_something_else_is_refused(keras_programs, tmp_path, request, name, how,
+                                                    said):
+    if "[torch" in request.node.name and how in ("loop", "global"):
+        pytest.skip("PyTorch takes no gradient of several numbers")
+    command = keras_programs.command("strangers.run", name, tmp_path / "rank")
+    done = run_local(command, [20, 12], {"type": "sync"}, tmp_path,
+                     variables={"TEST_VECTOR": how})
+    assert done.returncode != 0 and "evenstep.library.Error: " + said in done.stderr.replace(
+        '\\"', '"')
+
+
+def test_a_sum_in_a_loop_is_told(tmp_path, keras_programs, request):
+    if "[torch" in request.node.name:
+        pytest.skip("only TensorFlow has a graph of a step")
+    done, _ = on_ranks(keras_programs, "keras_vector", tmp_path, [20, 12], {"type": "sync"},
+                       variables={"TEST_VECTOR": "sum"})
+    assert told(done).count("is a sum over the rows of the batch, perhaps divided by") == 1
+
+
+def test_a_server_keeps_what_constraints_hold(keras_programs, tmp_path):
+    """Keras' step holds them, so a server takes the step's difference."""
+    done, _ = on_ranks(keras_programs, "keras_constrained", tmp_path, [20, 12], {"type": "asgd"})
+    least, norm = re.search(r"least (-?[\d.]+) norm ([\d.]+)", done.stderr).groups()
+    assert float(least) > -0.05 and float(norm) < 0.55
 
 
 def test_a_server_leaves_weights_that_no_optimizer_steps(keras_programs, run_programs, tmp_path):

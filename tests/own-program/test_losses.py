@@ -55,6 +55,20 @@ def test_the_batch_size_that_is_a_multiple_of_a_nodes_samples_is_told(torch_prog
         assert ("a number that is not the number of its samples" in done.stderr) == says
 
 
+def test_the_batch_size_that_is_the_number_of_a_nodes_values_is_told(torch_programs, tmp_path):
+    """Of two outputs on two equal nodes."""
+    for way, says in ("batch size", True), ("rows", False):
+        done, _ = on_ranks(torch_programs, "forgotten_sum", tmp_path / way[:4], [16, 16],
+                           {"type": "sync"}, variables={"TEST_SUM": way})
+        assert ("which is the number of values that this node's" in done.stderr) == says
+
+
+def test_a_step_behind_the_loop_is_refused_with_its_cause(torch_programs, tmp_path):
+    command = torch_programs.command("strangers.run", "left_over", tmp_path / "rank")
+    done = run_local(command, [20, 12], {"type": "sync"}, tmp_path)
+    assert done.returncode != 0 and "step on what is left over within the loop" in done.stderr
+
+
 def test_a_mean_times_a_number_that_follows_the_share_is_a_sum(torch_programs, tmp_path):
     """An epoch's last batch is smaller, so the number is no constant."""
     command = torch_programs.command("strangers.run", "forgotten_sum", tmp_path / "rank")

@@ -67,6 +67,15 @@ def _place(trace, folder):
     return own[-1] if own else None
 
 
+def _told_by(error):
+    """An Error of ours that a framework has put into another one, as TensorFlow does in a graph;
+    else the exception itself."""
+    inner = error
+    while inner is not None and not isinstance(inner, Error):
+        inner = inner.__cause__ or inner.__context__
+    return inner if inner is not None and str(inner) in str(error) else error
+
+
 class Run:
     """about: a dict of evenstep.h's struct es_about; params and stats: dicts of library.tensors."""
 
@@ -372,7 +381,8 @@ class Run:
                 sys.stderr.flush()
             finally:
                 if first:
-                    self._quietly(self.failed, kind, value, _place(trace, folder))
+                    told = _told_by(value)
+                    self._quietly(self.failed, type(told), told, _place(trace, folder))
 
         def on_exit():
             if os.getpid() == pid and not ended:

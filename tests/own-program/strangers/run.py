@@ -17,15 +17,16 @@ ARGUMENTS = {"mnist_argparse": ["--batch-size", "192"]}
 
 
 def _values(models):
-    """Parameters and buffers of PyTorch modules, or parameters of a Keras model, by name."""
+    """Parameters and buffers of PyTorch modules, or parameters of a Keras model, by name. Beside
+    the states of Keras' seeds, numbers of ten digits, no parameter would differ."""
     values = {}
     for i, model in enumerate(models):
-        if hasattr(model, "state_dict"):
-            # a Sequential of Keras that is built early holds its layers once more, as a Functional
-            named = {k.removeprefix("_functional."): v.detach().float().numpy()
-                     for k, v in model.state_dict().items()}
+        if hasattr(model, "trainable_variables"):
+            from keras import ops
+
+            named = {v.path: ops.convert_to_numpy(v) for v in model.trainable_variables}
         else:
-            named = {v.path: np.array(v) for v in model.trainable_variables}
+            named = {k: v.detach().float().numpy() for k, v in model.state_dict().items()}
         values.update({f"{i}.{k}".replace("/", "."): v for k, v in named.items()})
     return values
 

@@ -400,7 +400,9 @@ const char *child_epitaph(struct child *c, char *out, size_t bytes)
         snprintf(out, bytes, "was ended by signal %d (%s)%s%s%s", sig, strsignal(sig),
                  sig == SIGKILL ? ", as the kernel does where memory runs out" : "", sep, said);
     } else {
-        snprintf(out, bytes, "ended with exit code %d%s%s", WEXITSTATUS(c->status), sep, said);
+        int code = WEXITSTATUS(c->status);
+        snprintf(out, bytes, "ended with exit code %d%s%s%s", code,
+                 code ? "" : ", and had not left the run (es_leave)", sep, said);
     }
     return out;
 }

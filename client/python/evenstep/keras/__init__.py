@@ -22,6 +22,9 @@ backends.py   the exchange within a graph of TensorFlow, and on PyTorch
 between.py    what fit() calls between two steps, and between two epochs
 counters.py   what Keras' own callbacks count, in a state
 weight.py     what a batch counts, where it is not its samples
+tried.py      losses and a train_step of the program's own, on a few rows
+summed.py     a loss that is a sum, in a graph of TensorFlow
+tape.py       gradients that the program changes before they are summed
 loop.py       a loop of the user's own in place of fit()
 """
 
@@ -33,7 +36,7 @@ from keras import tree
 
 from .. import take_part
 from ..run import Error, alone
-from . import loop, pipeline, weight
+from . import loop, pipeline, tape, tried, weight
 from .between import Between
 from .describe import is_sum, join, optimizers_of, rule_of, weights_of
 from .rows import AsTheyCome, Rows
@@ -50,9 +53,12 @@ def prepare(model, unfreezes=True):
 
 
 class _Program:
+    joined = None  # the one of this process that fit() was called of
+
     def __init__(self, model, unfreezes):
         self.model, self.run, self.unfreezes = model, None, unfreezes
         self.loss = self.weight = None
+        self._told = set()  # sentences
         self._shadowed = []  # optimizers whose apply() is ours
         self._fit, self._compute_loss = model.fit, model.compute_loss
         object.__setattr__(model, "fit", self.fit)
@@ -69,7 +75,10 @@ class _Program:
 
     def compute_loss(self, *args, **kwargs):
         self.loss = self._compute_loss(*args, **kwargs)
-        self.weight = weight.of_batch(self.model, self._compute_loss, args, kwargs)
+        self.weight, told = weight.of_batch(self.model, self._compute_loss, args, kwargs)
+        if told and self.run and self.run.workers > 1 and told not in self._told:
+            self._told.add(told)
+            self.run.say(told)
         return self.loss
 
     def fit(self, *args, **kwargs):
@@ -77,8 +86,12 @@ class _Program:
         given.apply_defaults()
         told = dict(given.arguments)
         rows = Rows(told, as_they_are=pipeline.arrays(told))
-        if told["steps_per_epoch"]:
-            raise Error("fit(steps_per_epoch=…) cuts epochs short: an epoch sees each sample once")
+        if told["steps_per_epoch"] not in (None, rows.num_batches):
+            raise Error(
+                "fit(steps_per_epoch=%d) makes epochs of another length than %d batches of %d: an "
+                "epoch sees each sample once" % (told["steps_per_epoch"], rows.num_batches,
+                                                 rows.batch)
+            )
         self._build(rows)
         if self.run is None:
             self._join(rows, told)
@@ -91,7 +104,7 @@ class _Program:
             return self._pass_over()
         told["validation_batch_size"] = told["validation_batch_size"] or told["batch_size"]
         told.update(x=rows, y=None, sample_weight=None, class_weight=None, batch_size=None)
-        told.update(shuffle=False, validation_split=0.0)
+        told.update(shuffle=False, validation_split=0.0, steps_per_epoch=None)
         told["initial_epoch"] += made
         return self._train(rows, told)
 
@@ -112,9 +125,15 @@ class _Program:
                 )
 
     def _join(self, rows, told):
+        if _Program.joined:
+            raise Error(
+                "fit() of a second model: one run trains one. In place of load_model() let the "
+                "model that was prepared take the weights: model.load_weights(file)"
+            )
         model, sums = self.model, is_sum(getattr(self.model, "loss", None))
         weights = weights_of(model, self.unfreezes)
         self.run, self.steps = join(model, optimizers_of(model), weights, rows, told, sums)
+        _Program.joined = self
         self.about = rows.count, rows.batch, bool(told["shuffle"])
         if sums and self.run.workers > 1 and model.losses:
             raise Error(
@@ -122,9 +141,16 @@ class _Program:
                 "take a loss that is a mean"
             )
         self.run.on_start, self.run.reload = self.steps.start, self.steps.reload
-        if self.run.workers > 1 and (told := weight.what_to_tell(model, rows)):
-            self.run.say(told)
+        if self.run.workers > 1:
+            self._tell(rows)
         model.train_function = None  # one made before has no exchange in it
+
+    def _tell(self, rows):
+        """What the program wrote itself and is another thing on a part of a batch."""
+        for told in tried.what_to_tell(self, rows):
+            self.run.say(told)
+        if type(self.model).train_step is not tried.KERAS_STEP:
+            tape.watch(self.model.trainable_variables)
 
     def _check_like_the_first(self, rows, told):
         if self.about != (rows.count, rows.batch, bool(told["shuffle"])):
@@ -147,7 +173,7 @@ class _Program:
         if model.train_function is not None:
             return
         optimizers = optimizers_of(model)
-        self.steps.choose(optimizers, rule_of(optimizers))
+        self.steps.choose(optimizers, rule_of(optimizers, model))
         for optimizer in optimizers:
             if not any(optimizer is one for one in self._shadowed):
                 self.steps.shadow(optimizer, self)
@@ -166,6 +192,18 @@ class _Program:
         self.model.history = history
         return history
 
+    def _without_backups(self, callbacks):
+        """A run has checkpoints of its own, and a process that is started again has the parameters
+        of now: a backup's are older, and those of one node."""
+        backup = keras.callbacks.BackupAndRestore
+        left = [one for one in callbacks if not isinstance(one, backup)]
+        if len(left) < len(callbacks):
+            self.run.say(
+                "BackupAndRestore is left out: the run has checkpoints, and a program that is "
+                "started again continues with the parameters of now"
+            )
+        return left
+
     def _train(self, rows, told):
         rows.steps = self.steps
         self.steps.hand_over_all()
@@ -176,6 +214,7 @@ class _Program:
         callbacks = told["callbacks"] or []
         if isinstance(callbacks, keras.callbacks.CallbackList):
             callbacks = callbacks.callbacks
+        callbacks = self._without_backups(callbacks)
         self.steps.callbacks = callbacks
         told["callbacks"] = keras.callbacks.CallbackList(
             [Between(self.steps), *callbacks],

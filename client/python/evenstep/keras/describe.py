@@ -37,7 +37,7 @@ def weights_of(model, frozen):
     return [v for v in model.variables if id(v) in known]
 
 
-def _rule(optimizer):
+def _rule(optimizer, model):
     def figure(name):
         value = getattr(optimizer, name, None)
         return float(value) if isinstance(value, (int, float)) else 0.0
@@ -45,6 +45,7 @@ def _rule(optimizer):
     changed = "clipnorm clipvalue global_clipnorm use_ema gradient_accumulation_steps".split()
     kind = type(optimizer)  # on PyTorch a class of Keras' own beneath SGD
     plain = issubclass(kind, keras.optimizers.SGD) and kind.__module__.startswith("keras.")
+    plain &= not any(v.constraint for v in model.trainable_variables)  # which Keras' step holds
     return {
         "name": type(optimizer).__name__,
         "learning_rate": float(keras.ops.convert_to_numpy(optimizer.learning_rate)),
@@ -65,9 +66,9 @@ def optimizers_of(model):
     return [o for o in own if o is not model.optimizer] or [model.optimizer]
 
 
-def rule_of(optimizers):
+def rule_of(optimizers, model):
     """As the rank knows them. A server makes the steps of a single one."""
-    told = [_rule(o) for o in optimizers]
+    told = [_rule(o, model) for o in optimizers]
     if len(told) == 1:
         return told[0]
     return {**told[0], "name": ", ".join(one["name"] for one in told), "server": 0}
@@ -77,7 +78,13 @@ def is_sum(loss):
     """Whether what compile() was given as `loss` adds up the samples' losses. Keras takes the mean
     of a name's or a function's."""
     given = [one for one in tree.flatten(loss) if one is not None]
-    sums = [getattr(one, "reduction", None) == "sum" for one in given]
+    kinds = [getattr(one, "reduction", "mean") for one in given]
+    if any(kind in (None, "none") for kind in kinds):
+        raise Error(
+            'a loss with reduction="none" is one number for each sample, which TensorFlow adds up: '
+            'leave it out for their mean, or take reduction="sum"'
+        )
+    sums = [kind == "sum" for kind in kinds]
     if any(sums) and not all(sums):
         raise Error(
             'losses with reduction="sum" and means stand side by side: over several nodes they '
@@ -141,7 +148,7 @@ def join(model, optimizers, weights, rows, told, sums):
         "in_order": int(not told["shuffle"]),
         "sums": int(sums),
     }
-    run = Run(about, rule_of(optimizers), params, stats)
+    run = Run(about, rule_of(optimizers, model), params, stats)
     for network in model.networks if isinstance(model, Together) else [model]:
         _check_is_one_replica(network)
         if run.workers > 1:

@@ -21,7 +21,7 @@ from keras import tree
 from .. import take_part
 from ..run import Error
 from ..stream import GHOST
-from . import pipeline
+from . import pipeline, tape
 from .describe import Together, join
 from .rows import Rows
 from .weight import Calls
@@ -74,6 +74,8 @@ class _Data:
         )
         self.run.on_start, self.run.reload = self.steps.start, self.steps.reload
         self.stream = self.steps.stream
+        if self.run.workers > 1:
+            tape.watch(model.trainable_variables, self.run.say)
         for optimizer in optimizers:
             self.steps.shadow(optimizer, self)
 

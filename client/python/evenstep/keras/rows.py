@@ -85,15 +85,16 @@ class Rows(DataAdapter):
     def get_tf_dataset(self):
         import tensorflow as tf
 
+        # TensorFlow takes a list for one tensor
         signature = tree.map_structure(
-            lambda a: tf.TensorSpec((None, *a.shape[1:]), a.dtype), self.few()
+            lambda a: tf.TensorSpec((None, *a.shape[1:]), a.dtype), tree.lists_to_tuples(self.few())
         )
         options = tf.data.Options()
         # a batch that is fetched ahead would begin its slice too early, on another thread
         options.experimental_optimization.inject_prefetch = False
         options.autotune.enabled = False
         return tf.data.Dataset.from_generator(
-            self.batches, output_signature=signature
+            lambda: map(tree.lists_to_tuples, self.batches()), output_signature=signature
         ).with_options(options)
 
     def get_torch_dataloader(self):

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..run import DIFFERENCE, SKIP, STEP, VOID, Error
 from ..stream import Stream
-from . import backends, counters
+from . import backends, counters, tape
 from .backends import sizes
 
 IDLE_MOST = 100  # batches in a row without gradients
@@ -58,6 +58,7 @@ class Steps:
         self.drained = False  # the epoch has no more slices
         self.told_weight = None  # what evenstep.weight() said of this batch
         self.tells = False  # the loss is known
+        self.told_changed = False  # that the program changes gradients
         self.answer = STEP
         self.histories = []  # of the calls of fit() that have ended
         self.recalled = pickle.loads(run.state)["histories"] if run.state else []
@@ -248,6 +249,7 @@ class Steps:
 
         def apply_summed(grads, trainable_variables=None):
             variables = self._stepped_by(optimizer, trainable_variables)
+            self._look_at(grads)
             exchange = partial(self.exchange, optimizer, variables, self._ranges(variables))
             self.tells = program.loss is not None
             if not optimizer.built:  # in a graph's branch nothing can be
@@ -261,6 +263,13 @@ class Steps:
             backends.chosen()(exchange, step, grads, variables, program.loss, program.weight)
 
         object.__setattr__(optimizer, "apply", apply_summed)
+
+    def _look_at(self, grads):
+        """Once it is told what the program does to them."""
+        told = not self.told_changed and self.run.workers > 1 and tape.what_to_tell(grads)
+        if told:
+            self.told_changed = True
+            self.run.say(told)
 
     def mean_over_ranks(self, figures):
         """What this rank's samples of the epoch gave, as a mean over those of all ranks: the same

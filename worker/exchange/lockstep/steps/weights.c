@@ -95,8 +95,10 @@ bool weighing_judge(void *ctx, const float *sums, double *scale)
         return false; /* weighing_left() says what follows */
     }
     if (first && voided) {
-        log_warn("sync", "no node makes this step: a backward pass failed", "step=%lld nodes=%g",
-                 step, words[WORD_VOIDED]);
+        log_warn("sync",
+                 "no node makes this step: a backward pass failed, or the next slice was begun "
+                 "before this one's gradients were given",
+                 "step=%lld nodes=%g", step, words[WORD_VOIDED]);
     } else if (first && words[WORD_WEIGHT] <= 0) {
         log_warn("sync", "all gradients weigh 0: the step's are zero", "step=%lld", step);
     }

@@ -24,8 +24,8 @@ from ...run import Error
 from .graph import DEPTH_MOST, LINEAR, VALUE_BY_VALUE, constant_of, inputs_of, kind_of
 from .graph import is_squared_norm, of_parameters, shape_out
 from .looped import have_own_divisors, loop_over_samples
-from .told import CURVED, DIVIDED_ALIKE, DIVIDED_BY_ALL, HALVED, IS_SUM, NORMALIZED, RATIO
-from .told import SCALED, SEVERAL_MEANS
+from .told import CURVED, DIVIDED_ALIKE, DIVIDED_BY_ALL, EITHER, HALVED, IS_SUM, NORMALIZED
+from .told import RATIO, SCALED, SEVERAL_MEANS
 
 _DIVIDES = {"NllLossBackward0", "NllLoss2DBackward0"}
 _MEANS = {
@@ -225,6 +225,7 @@ class _Found:
         self.sums = 0  # parts that nothing divides
         self.ratio = self.curved = self.by_program = self.scaled = self.normalized = False
         self.by_all = False  # the batch size divides one, or what has its size as a factor
+        self.by_either = False  # the batch size, which is the number of this node's values as well
         self.values = []  # of means that are over other values than so many of each sample
         nodes, seen = [(end, None, (), False)], 0
         while nodes and seen < _NODES_MOST:
@@ -361,7 +362,9 @@ class _Found:
             return
         self.totals.append(None if divisor == self.samples else divisor)
         if self.samples < self.whole and divisor in _numbers(self.whole, dims[:_DIMS_MOST]):
-            self.by_all |= divisor not in _numbers(self.samples, dims[:_DIMS_MOST])
+            own = divisor in _numbers(self.samples, dims[:_DIMS_MOST])
+            self.by_all |= not own
+            self.by_either |= own and divisor == self.whole
 
     def _scaled_within(self, behind, divisor, products):
         """By what the values are scaled before they are added, and what weighs them."""
@@ -438,6 +441,8 @@ def _told_of_sums(found, totals, samples, whole):
     odd = {total for total in totals if not is_multiple(total, samples)}
     if found.scaled or (found.sums and totals):
         return SCALED
+    if found.by_either:
+        return EITHER
     if not odd and found.by_all:  # by chance a multiple of this node's samples
         return DIVIDED_ALIKE
     if not found.by_program or not odd:

@@ -58,6 +58,12 @@ DIVIDED_BY_ALL = (
     '%d samples: prepare(…, reduction="sum") takes it as the sum that it is, and '
     "`loss.sum() / len(x)` is a mean"
 )
+EITHER = (
+    "the loss is a sum that is divided by the batch size, which is the number of values that this "
+    "node's samples have as well: if it is meant as the batch size, the mean over nodes divides by "
+    "it once more, and `loss.sum(…) / len(x)` or prepare(…, reduction=\"sum\") is right; a mean "
+    "over all values is loss.mean()"
+)
 LEAST = (
     "the loss is a sum that is divided by a number which is 1 in one batch and more in others. If "
     "1 is the least that it may be (max(1, n)) and this node's share had none of what is counted, "

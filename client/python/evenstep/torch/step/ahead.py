@@ -94,6 +94,7 @@ class Ahead:
         self._used = self._stepped = True  # the current batch, by a pass and by a step behind it
         self._steps = False  # an optimizer has stepped
         self._calls = False  # a module's forward pass was seen
+        self.left_over = False  # the loop has ended, and its last batch had a pass and no step
         self._ended = False  # the loop has had its last batch, and that one is still in hand
         self._passed = False  # the batch before the current one had no pass
         self._then = []  # calls, for when the current batch, which has no step, is used
@@ -147,8 +148,10 @@ class Ahead:
             return None
         self._leave_spare()
         self._passed = not self._used
+        unstepped = self._used and not self._stepped
         piece = self.stream.begin()
         self._used = self._stepped = piece is None
+        self.left_over = piece is None and unstepped
         if not (self._calls or self._steps) and self.passes.batches < LOOKS_MOST:
             self._watch.begin()
         return piece

@@ -101,6 +101,12 @@ class Served:
 
 def _why_not_summed(passes):
     """The cause that the passes know, and what to write instead."""
+    if passes.slice is None and passes.ahead.left_over:
+        return (
+            "the last batches of the epoch had backward passes and no step in their loop, and this "
+            "step stands behind it, where the epoch is closed: step on what is left over within "
+            "the loop, `if (i + 1) % n == 0 or i + 1 == len(loader): optimizer.step()`"
+        )
     if passes.slice is None:
         return (
             "batches come from the loader that prepare() returned, each taken after the step of "

@@ -1,0 +1,133 @@
+"""What a loop or a train_step of the user's own does with gradients before apply() sums them over
+the nodes.
+
+Gradients come to apply() as this node's own, so what clips or normalizes them there by hand sees
+this node's part of the batch, and the sum is another one. TensorFlow's tapes are watched for it: a
+gradient that apply() gets is to be one that a tape gave. PyTorch's are changed in place, which
+their versions count from the end of the backward pass on. A tape that is given a loss of one number
+for each sample takes their sum, which is no mean over nodes.
+"""
+
+import weakref
+
+import keras
+from keras import tree
+
+from ..run import Error
+from .summed import is_sum
+
+CHANGED = (
+    "gradients are changed before they reach apply(), where they are summed over the nodes: "
+    "clipping and normalizing by hand see this node's own. Let the optimizer clip them "
+    "(clipnorm=…, global_clipnorm=…, clipvalue=…); a factor, or a sum of several passes, is the "
+    "same anywhere"
+)
+FOR_EACH_SAMPLE = (
+    "tape.gradient() was given a loss of one number for each sample, and takes the gradient of "
+    "their sum, which is another one on a node's part of the batch: take tf.reduce_mean(loss)"
+)
+SUM = (
+    "the loss that tape.gradient() was given is a sum over the rows of the batch, perhaps divided "
+    "by a constant: each node has that of its own rows, and the mean over nodes is not the loss of "
+    "the whole batch: take tf.reduce_mean"
+)
+GLOBAL = (
+    "compute_average_loss(global_batch_size=…) divides by the samples of all nodes, and the mean "
+    "over nodes would divide once more: leave global_batch_size out"
+)
+
+
+class Tapes:
+    """Of this process: what they gave."""
+
+    def __init__(self):
+        self.given = {}  # weak references by id
+        self.weights = set()  # ids of the variables that train
+        self.variables = []  # the same, and on PyTorch their gradients' versions, by id
+        self.versions = {}
+        self.watching = False
+        self.say = None  # what tells a loop of its loss, once; None: it is a train_step
+
+    def watch(self, variables, say):
+        """From now on, for these."""
+        self.say = say
+        self.weights |= {id(one) for v in variables for one in (v, v._value)}
+        self.variables += variables
+        if not self.watching and keras.backend.backend() == "tensorflow":
+            self._shadow_tapes()
+        elif not self.watching:
+            self._shadow_backward()
+        self.watching = True
+
+    def _shadow_backward(self):
+        import torch
+
+        backward = torch.Tensor.backward
+
+        def watched(*args, **kwargs):
+            backward(*args, **kwargs)
+            grads = [v.value.grad for v in self.variables]
+            self.versions = {id(g): g._version for g in grads if g is not None}
+
+        torch.Tensor.backward = watched
+
+    def _shadow_tapes(self):
+        import tensorflow as tf
+
+        gradient, average = tf.GradientTape.gradient, tf.nn.compute_average_loss
+
+        @tf.autograph.experimental.do_not_convert
+        def watched(tape, target, sources, *args, **kwargs):
+            if self._trains(sources):
+                _check_is_one_number(target)
+                self._look_at(target)
+            given = gradient(tape, target, sources, *args, **kwargs)
+            self._keep(given)
+            return given
+
+        @tf.autograph.experimental.do_not_convert
+        def averaged(per_example_loss, sample_weight=None, global_batch_size=None):
+            if global_batch_size is not None:
+                raise Error(GLOBAL)
+            return average(per_example_loss, sample_weight)
+
+        tf.GradientTape.gradient, tf.nn.compute_average_loss = watched, averaged
+
+    def _look_at(self, target):
+        if self.say and any(map(is_sum, tree.flatten(target))):
+            self.say(SUM)
+            self.say = None
+
+    def _trains(self, sources):
+        return any(id(one) in self.weights for one in tree.flatten(sources))
+
+    def _keep(self, given):
+        self.given = {at: ref for at, ref in self.given.items() if ref() is not None}
+        self.given.update((id(g), weakref.ref(g)) for g in tree.flatten(given) if g is not None)
+
+    def changed(self, gradient):
+        if keras.backend.backend() == "torch":
+            version = getattr(gradient, "_version", 0)
+            return self.versions.get(id(gradient), version) != version
+        ref = self.given.get(id(gradient))
+        return bool(self.given) and (ref is None or ref() is not gradient)
+
+
+_tapes = Tapes()
+
+
+def watch(variables, say=None):
+    """say: tells a loop of its loss; a train_step has been tried (tried.py)."""
+    _tapes.watch(variables, say)
+
+
+def what_to_tell(grads):
+    """Of the gradients that apply() got; None: there is nothing to tell."""
+    return CHANGED if any(_tapes.changed(g) for g in grads if g is not None) else None
+
+
+def _check_is_one_number(target):
+    for one in tree.flatten(target):
+        rank = one.shape.rank
+        if rank and any(size != 1 for size in one.shape):
+            raise Error(FOR_EACH_SAMPLE)
