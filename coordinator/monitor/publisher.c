@@ -129,6 +129,21 @@ static struct live_metrics metrics_of(const struct publisher_view *v)
                                  .step_seconds = speed > 0 ? batch_of(v) / speed : 0.0};
 }
 
+/* The ranks of a new attempt have counted nothing yet: progress would be 0, then that of the first
+ * of them to step. */
+static void keep_progress(const struct publisher *p, const struct ranks *ranks, json_t *live)
+{
+    static const char *const kept[] = {"progress", "seconds"};
+    json_t *loss = json_object_get(json_object_get(p->before, "metrics"), "train_loss");
+    if (!p->before || p->finished || ranks_stepped(ranks)) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+        json_object_set(live, kept[i], json_object_get(p->before, kept[i]));
+    }
+    json_object_set(json_object_get(live, "metrics"), "train_loss", loss);
+}
+
 static json_t *live_of(const struct publisher *p, const struct publisher_view *v,
                        const struct live_worker *workers)
 {
@@ -149,6 +164,7 @@ static json_t *live_of(const struct publisher *p, const struct publisher_view *v
                      .rows_dropped = ranks_rows_lost(v->ranks) + v->rows_missing,
                      .program = v->program};
     json_t *j = live_json(&l);
+    keep_progress(p, v->ranks, j);
     free(servers);
     return j;
 }
@@ -205,6 +221,11 @@ int publisher_tick(struct publisher *p, const struct publisher_view *v, double n
     }
     free(workers);
     return rc;
+}
+
+void publisher_close(struct publisher *p)
+{
+    json_decref(p->before);
 }
 
 void publisher_finish(struct publisher *p, bool finished)
