@@ -37,6 +37,10 @@ def test_a_failed_job_shows_cause_consequences_and_a_way_on_in_one_click(page):
         artifacts=[{"name": "best.safetensors", "bytes": 400000}],
     )
     page.wait_text("#verdict", r"^The loss became NaN or infinite about step 712\.$")
+    page.wait_text(".lane-label.bad", "failed")
+    title = page.script("return document.querySelector('.lane-label.bad').title")
+    assert title == "the loss became NaN or infinite: step 356 of worker 1"
+    assert "solid: failure" in page.text(".events-key")
     page.wait_text(".first-error", "rank 1, on b, attempt 1")
     page.wait_text(".log-around .log-error", "not finite")
     page.wait_text(".consequences", f"\\+0.50{NARROW}s\\s+a\\s+rank 1 has left")

@@ -254,6 +254,15 @@ def test_the_line_that_is_drawn_is_the_one_that_minibatches_are_made_from(page, 
     assert got["error"] == pytest.approx(0.02 / 0.22 * 0.5 if fit else 0, abs=0.01)
     alone = call(page, "/js/views/nodes/fit.js", f"m.fitOf([[20, 0.22]], {worker})")
     assert alone["guessed"] is True and alone["a"] == (0.03 if fit else 0)
+    if fit:  # from earlier jobs: what counts is how far this job's points are from it
+        assert alone["error"] == pytest.approx(0.01 / 0.22)
+
+
+def test_the_ideal_is_never_below_what_was_reached(page):
+    """One node alone computes nearly all the time, and its ideal is measured at other moments."""
+    got = call(page, "/js/views/job/speed/throughput.js",
+               "m.notBelow([100, 90, NaN, 80], [90, 95, 70, NaN])")
+    assert got == [100, 95, None, 80]
 
 
 WORKER = (
