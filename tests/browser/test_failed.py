@@ -174,6 +174,21 @@ def test_parameters_that_only_guess_are_no_good_checkpoint(page):
     assert made["title"] == "Start again with a tenth of the rate" and "init" not in made["spec"]
 
 
+@pytest.mark.parametrize("args, wanted", [
+    (["--epochs", "3", "--lr", "0.5", "-v"], ["--epochs", "3", "--lr", "0.05", "-v"]),
+    (["--learning-rate=2e-3"], ["--learning-rate=0.0002"]),
+    (["--lr", "auto"], None), (["--lr"], None), (["0.5"], None),
+])
+def test_a_program_that_is_given_its_rate_starts_again_with_a_tenth(page, args, wanted):
+    document = failed()
+    document["spec"] = {"name": "mine", "program": {"digest": "d", "args": args}, "workers": 2}
+    made = call(page, "/js/sentences/remedies.js", "m.remedies(" + json.dumps(
+        {"job": document, "artifacts": [], "tests": evaluations([0.9])}) + ")")
+    assert [m["spec"]["program"]["args"] for m in made] == ([wanted] if wanted else [])
+    said = call(page, "/js/sentences/failure.js", f"m.failure({json.dumps(document)})")
+    assert said["evidence"].endswith("The program sets its own: a smaller one is the first to try.")
+
+
 def told(node):
     return (f"the program of rank {int(node == 'b')} on '{node}' cannot go on: "
             f"ValueError: sizes differ (train.py, line 10)")
