@@ -133,15 +133,9 @@ static struct live_metrics metrics_of(const struct publisher_view *v)
  * of them to step. */
 static void keep_progress(const struct publisher *p, const struct ranks *ranks, json_t *live)
 {
-    static const char *const kept[] = {"progress", "seconds"};
-    json_t *loss = json_object_get(json_object_get(p->before, "metrics"), "train_loss");
-    if (!p->before || p->finished || ranks_stepped(ranks)) {
-        return;
+    if (p->before && !p->finished && !ranks_stepped(ranks)) {
+        live_keep_progress(live, p->before);
     }
-    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
-        json_object_set(live, kept[i], json_object_get(p->before, kept[i]));
-    }
-    json_object_set(json_object_get(live, "metrics"), "train_loss", loss);
 }
 
 static json_t *live_of(const struct publisher *p, const struct publisher_view *v,

@@ -64,8 +64,8 @@ static void a_new_attempt_shows_how_far_the_one_before_it_came(void **state)
     assert_int_equal(attempts_of(w, id), 2);
     for (int rank = 0; rank < 2; rank++) {
         json_t *now = job_of(w, id);
-        assert_true(json_equal(json_object_get(now, "progress"),
-                               json_object_get(before, "progress")));
+        assert_true(
+            json_equal(json_object_get(now, "progress"), json_object_get(before, "progress")));
         assert_true(number_at(now, "/seconds") == number_at(before, "/seconds"));
         assert_true(number_at(now, "/metrics/train_loss") == 1);
         json_decref(now);
