@@ -147,10 +147,9 @@ function checkpointMarks(data) {
  */
 function failureMarks(data) {
   const {state, error, progress} = data.job;
-  const step = progress?.step ?? 0, x = data.extent();
-  return state !== 'failed' || x <= 0
-      ? []
-      : [{kind: 'failed', step, x, text: 'failed', title: wordsOf(error) || 'the job failed'}];
+  const x = state === 'failed' ? data.extent() : 0;
+  const title = wordsOf(error) || 'the job failed';
+  return x > 0 ? [{kind: 'failed', step: progress?.step ?? 0, x, text: 'failed', title}] : [];
 }
 
 /**
