@@ -64,8 +64,6 @@ def test_a_command_that_is_used_wrongly_ends_with_status_2_and_says_how_it_is_us
     assert run()[2] == 2
     out, err, status = run("shwo")
     assert status == 2 and not out and "did you mean 'show'?" in err
-    out, err, status = run("--url", "http://127.0.0.1:8080", "nodes")
-    assert status == 2 and not out and "'--url' stands before the command; options follow it" in err
     assert run("show") == ("", "usage: evenstep show ID\n", 2)
     _, err, status = run("jobs", "--jsno")
     assert status == 2 and "--json" in err

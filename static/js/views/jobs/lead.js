@@ -38,7 +38,8 @@ export class Lead {
     const virtual = run.filter(isVirtual).length, real = run.length - virtual;
     const nodes = this.data.count('busy') + ' of ' + plural(this.data.nodes.length, 'node');
     const wait = waiting ? ', ' + waiting + (waiting === '1' ? ' waits.' : ' wait.') : '.';
-    const others = real && virtual ? ', and ' + count(virtual, 'one', '') + ' on virtual nodes' : '';
+    const others = real && virtual ? ', and ' + count(virtual, 'one', '') + ' on virtual nodes'
+                                   : '';
     return count(real || virtual, 'One job trains', ' jobs train') + ' on ' +
         (real ? nodes : 'virtual nodes') + others + wait;
   }
@@ -64,7 +65,9 @@ export class Lead {
  */
 function busyText(run) {
   const real = run.filter((j) => !isVirtual(j));
-  const steps = (real.length ? real : run).flatMap((j) => stepTimes(j.workers || [])).filter((s) => s.all > 0);
+  const steps = (real.length ? real : run)
+                    .flatMap((j) => stepTimes(j.workers || []))
+                    .filter((s) => s.all > 0);
   const share = steps.reduce((sum, s) => sum + s.compute / s.all, 0) / steps.length;
   return known(share) &&
       'At present the busy nodes spend ' + percent(share, 0) + ' of a step computing.';
