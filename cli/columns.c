@@ -96,6 +96,16 @@ static void show_took(char *out, size_t size, const json_t *job)
     }
 }
 
+static void show_rate(char *out, size_t size, const json_t *job)
+{
+    json_t *progress = json_object_get(job, "progress");
+    double samples = json_number_value(json_object_get(progress, "samples")),
+           seconds = json_number_value(json_object_get(job, "seconds"));
+    if (samples > 0 && seconds > 0) {
+        snprintf(out, size, "%.0f", samples / seconds);
+    }
+}
+
 const char *column_text(char out[COLUMN_BYTES_MOST], const json_t *document, const char *path,
                         enum column_kind kind)
 {
@@ -106,6 +116,8 @@ const char *column_text(char out[COLUMN_BYTES_MOST], const json_t *document, con
         snprintf(out, COLUMN_BYTES_MOST, "%s", json_is_true(v) ? "yes" : "");
     } else if (kind == COLUMN_TOOK) {
         show_took(out, COLUMN_BYTES_MOST, v);
+    } else if (kind == COLUMN_RATE) {
+        show_rate(out, COLUMN_BYTES_MOST, v);
     } else if (kind == COLUMN_WORDS) {
         show_words(out, COLUMN_BYTES_MOST, v);
     } else if (text && kind == COLUMN_TIME && strlen(text) > 19) {

@@ -18,6 +18,7 @@ enum column_kind {
     COLUMN_MS,      /* seconds, shown in milliseconds */
     COLUMN_SECONDS, /* seconds, as 0.6 s or 1:02:03 */
     COLUMN_TOOK,    /* how long a job took: real seconds from its start to its end, or until now */
+    COLUMN_RATE,    /* a job's samples per second over all the time that it trained */
     COLUMN_BYTES,   /* 1.5 MiB */
     COLUMN_TIME,    /* 2026-01-02 03:04:05, UTC */
     COLUMN_FLAG,    /* "yes" or nothing */

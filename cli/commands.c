@@ -281,6 +281,10 @@ static int unknown(const char *name)
 {
     const char *names[COMMANDS_MOST];
     int n = 0;
+    if (name[0] == '-') {
+        fprintf(stderr, "evenstep: '%.40s' stands before the command; options follow it\n", name);
+        return STATUS_USAGE;
+    }
     for (const struct command *c = commands; c->name && n < COMMANDS_MOST; c++) {
         names[n++] = c->name;
     }

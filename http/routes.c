@@ -293,20 +293,27 @@ static void allow(struct route_match *out, const char *method)
     }
 }
 
-/* A path that a route has word for word is no name in another route's pattern. */
-static bool is_literal(const char *path)
+/* Has a route this path word for word? `method` NULL: any. */
+static bool is_literal(const char *path, const char *method)
 {
     const struct route *r = routes;
-    while (r->method && strcmp(r->pattern, path) != 0) {
+    while (r->method && (strcmp(r->pattern, path) != 0 || (method && strcmp(r->method, method)))) {
         r++;
     }
     return r->method != NULL;
 }
 
+/* A path that a route has word for word is no name in another route's pattern, but for a method
+ * that no such route has: what is deleted as "samples" is not found. */
+static bool hides(const char *path, const char *wanted, const struct route *r)
+{
+    return is_literal(path, NULL) && strcmp(r->pattern, path) != 0 &&
+           (is_literal(path, wanted) || strcmp(r->method, wanted) != 0);
+}
+
 void routes_find(const char *method, const char *path, struct route_match *out)
 {
     memset(out, 0, sizeof(*out));
-    bool literal = is_literal(path);
     const char *wanted = strcmp(method, "HEAD") == 0 ? "GET" : method;
     for (int pass = 0; pass < 2 && !out->known_path; pass++) {
         for (const struct route *r = routes; r->method && !out->route; r++) {
@@ -314,7 +321,7 @@ void routes_find(const char *method, const char *path, struct route_match *out)
             if (pass ? !fits_below(r->pattern, path) : !fits(r, path, &args)) {
                 continue;
             }
-            if (literal && strcmp(r->pattern, path) != 0) {
+            if (hides(path, wanted, r)) {
                 continue;
             }
             out->known_path = true;

@@ -17,13 +17,19 @@
 enum { RECENT = 100 }; /* updates */
 static const double PROGRESS_SECONDS = 0.5;
 
+struct step_sums { /* over so many steps with one minibatch, or with any */
+    int64_t steps, batch;
+    double compute, exchange, wait;
+};
+
 struct rank_report {
     struct telemetry telemetry;
     struct report *report;
     int rank;
     struct staleness staleness;
     int64_t updates, samples;
-    double compute, exchange, wait;
+    struct step_sums all, now; /* of the run, and of the present minibatch */
+    int64_t other;             /* the newest step had this one, the one before the present one */
     int batch;
     enum phase phase;
 };
@@ -49,6 +55,7 @@ struct report {
     double best_accuracy;
     json_t *assignments; /* of all versions; owned */
     double rank_bytes;   /* see report_memory */
+    bool over;           /* the run has ended, well or not */
     double told;         /* when progress.json was written last, real time */
     struct err err;      /* the first that happened while writing */
 };
@@ -109,6 +116,28 @@ static void note_loss(struct report *w, const struct row *row)
     }
 }
 
+static void add_step(struct step_sums *s, const struct row *row)
+{
+    s->steps++;
+    s->compute += row->compute_seconds;
+    s->exchange += row->exchange_seconds;
+    s->wait += row->wait_seconds;
+}
+
+/* Begins anew with the second step in a row over another minibatch, as the monitor's means do: the
+ * last slice of an epoch is one such step alone. */
+static void note_times(struct rank_report *r, const struct row *row)
+{
+    bool another = row->batch != r->now.batch;
+    if (r->now.steps == 0 || (another && row->batch == r->other)) {
+        r->now = (struct step_sums){.batch = row->batch};
+        another = false;
+    }
+    r->other = another ? row->batch : 0;
+    add_step(&r->now, row);
+    add_step(&r->all, row);
+}
+
 static void on_row(void *ctx, const struct row *row)
 {
     struct report *w = ((struct rank_report *)ctx)->report;
@@ -119,11 +148,9 @@ static void on_row(void *ctx, const struct row *row)
     if (row->batch > 0) {
         staleness_add(&r->staleness, row->staleness, row->batch);
         r->updates++;
+        note_times(r, row);
     }
     r->samples += row->batch;
-    r->compute += row->compute_seconds;
-    r->exchange += row->exchange_seconds;
-    r->wait += row->wait_seconds;
     w->samples += row->batch;
     note_loss(w, row);
     w->steps = row->step > w->steps ? row->step : w->steps;
@@ -288,7 +315,8 @@ static int step_samples(const struct report *r)
     return r->train_samples > 0 && r->train_samples < asked ? (int)r->train_samples : asked;
 }
 
-static void note_workers(const struct report *r, bool failed, struct live_worker *out)
+/* Times are of the present minibatch while the run goes on, of the whole run in the end. */
+static void note_workers(const struct report *r, const struct err *failure, struct live_worker *out)
 {
     double t = r->seconds;
     int batches[SPEC_WORKERS];
@@ -296,18 +324,19 @@ static void note_workers(const struct report *r, bool failed, struct live_worker
     assign_taken(batches, r->spec->workers, !jobspec_uses_server(r->spec), r->train_samples);
     for (int i = 0; i < r->spec->workers; i++) {
         const struct rank_report *k = &r->ranks[i];
-        double n = k->updates > 0 ? (double)k->updates : 1;
+        const struct step_sums *of = r->over ? &k->all : &k->now;
+        double n = of->steps > 0 ? (double)of->steps : 1;
         out[i] = (struct live_worker){.rank = i,
                                       .node = r->cluster->nodes[i].name,
                                       .device = "virtual",
-                                      .state = failed ? "stopped" : phase_name(k->phase),
+                                      .state = failure ? "stopped" : phase_name(k->phase),
                                       .batch = batches[i],
                                       .updates = k->updates,
                                       .samples = k->samples,
                                       .samples_per_second = t > 0 ? (double)k->samples / t : 0,
-                                      .compute_seconds = k->compute / n,
-                                      .exchange_seconds = k->exchange / n,
-                                      .wait_seconds = k->wait / n,
+                                      .compute_seconds = of->compute / n,
+                                      .exchange_seconds = of->exchange / n,
+                                      .wait_seconds = of->wait / n,
                                       .staleness = &k->staleness,
                                       .histogram = true};
     }
@@ -429,6 +458,7 @@ int report_write(struct report *r, struct err *e)
     if (r->err.code) {
         return err_set(e, r->err.code, "%s", r->err.message);
     }
+    r->over = true;
     int rc = r->history ? history_flush(r->history, e) : 0;
     if (rc >= 0) {
         rc = write_json(r, "summary.json", summary_of(r, NULL), e);
@@ -440,6 +470,7 @@ int report_write(struct report *r, struct err *e)
 
 void report_failure(struct report *r, const struct err *why)
 {
+    r->over = true;
     struct err told = {.code = why->code}; /* a job's error has no field for a hint */
     snprintf(told.message, sizeof told.message, "%s%s%s", why->message, why->hint[0] ? "; " : "",
              why->hint);

@@ -16,8 +16,8 @@ static const struct column figures[] = {
     {"train loss", "metrics.train_loss", COLUMN_NUMBER},
     {"test loss", "metrics.test_loss", COLUMN_NUMBER},
     {"test accuracy", "metrics.test_accuracy", COLUMN_PERCENT},
-    {"samples/s", "metrics.samples_per_second", COLUMN_COUNT},
-    {"step ms", "metrics.step_seconds", COLUMN_MS},
+    {"samples/s", "", COLUMN_RATE},
+    {"step ms, last", "metrics.step_seconds", COLUMN_MS},
     {"staleness", "staleness.update_mean", COLUMN_NUMBER},
     COLUMNS_END,
 };

@@ -127,6 +127,7 @@ struct monitor *monitor_open(const struct monitor_config *config, struct err *e)
         orders_take_samples(&m->orders, m->training_samples, true);
     } else if (rc >= 0) {
         m->takes_over = true;
+        m->publisher.before = store_doc_get(m->store, m->ours.job, "live", NULL);
         rc = monitor_tick(m, config->now, e);
     }
     if (rc < 0) {
@@ -144,6 +145,7 @@ void monitor_close(struct monitor *m)
     feed_close(&m->feed);
     orders_close(&m->orders);
     results_close(&m->results);
+    publisher_close(&m->publisher);
     evaluations_release(&m->early);
     while (m->n_early_norms > 0) {
         norms_release(&m->early_norms[--m->n_early_norms]);

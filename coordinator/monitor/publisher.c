@@ -129,6 +129,15 @@ static struct live_metrics metrics_of(const struct publisher_view *v)
                                  .step_seconds = speed > 0 ? batch_of(v) / speed : 0.0};
 }
 
+/* The ranks of a new attempt have counted nothing yet: progress would be 0, then that of the first
+ * of them to step. */
+static void keep_progress(const struct publisher *p, const struct ranks *ranks, json_t *live)
+{
+    if (p->before && !p->finished && !ranks_stepped(ranks)) {
+        live_keep_progress(live, p->before);
+    }
+}
+
 static json_t *live_of(const struct publisher *p, const struct publisher_view *v,
                        const struct live_worker *workers)
 {
@@ -149,6 +158,7 @@ static json_t *live_of(const struct publisher *p, const struct publisher_view *v
                      .rows_dropped = ranks_rows_lost(v->ranks) + v->rows_missing,
                      .program = v->program};
     json_t *j = live_json(&l);
+    keep_progress(p, v->ranks, j);
     free(servers);
     return j;
 }
@@ -205,6 +215,11 @@ int publisher_tick(struct publisher *p, const struct publisher_view *v, double n
     }
     free(workers);
     return rc;
+}
+
+void publisher_close(struct publisher *p)
+{
+    json_decref(p->before);
 }
 
 void publisher_finish(struct publisher *p, bool finished)

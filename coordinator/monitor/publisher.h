@@ -12,6 +12,8 @@ struct publisher {
     double live_at, detail_at; /* when each was last written */
     bool ended;                /* the attempt; the last documents say so */
     bool finished;             /* and the job has succeeded */
+    json_t *before; /* the live document of the attempt before this one, or NULL; owned: how far the
+                       job is until all ranks of this attempt have stepped */
 };
 
 /* What is shown; borrowed for the call. */
@@ -27,6 +29,7 @@ struct publisher_view {
     int64_t training_samples;     /* of the data set; 0: not known */
     int64_t rows_missing;         /* of the history */
 };
+void publisher_close(struct publisher *p);
 int publisher_tick(struct publisher *p, const struct publisher_view *v, double now, struct err *e);
 /* The attempt has ended: the next turn writes all documents; `finished`: the job has succeeded. */
 void publisher_finish(struct publisher *p, bool finished);

@@ -68,7 +68,9 @@ const struct schema schemas[] = {
     {"Metrics",
      "train_loss:number? test_loss:number? test_accuracy:number? best_test_accuracy:number? "
      "samples_per_second:number step_seconds:number",
-     "Figures of a job now; the best accuracy is that of all evaluations so far."},
+     "Figures of a job now; the best accuracy is that of all evaluations so far. train_loss: mean "
+     "of the last 100 updates; samples_per_second, step_seconds: of the last five seconds, of a "
+     "virtual job of all its time."},
     {"StalenessFigures",
      "update_mean:number node_mean:number sample_mean:number p50:integer p95:integer p99:integer "
      "max:integer",

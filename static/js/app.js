@@ -65,7 +65,11 @@ bindKeys();
 place('skip').addEventListener('click', () => main.focus());
 stream.addEventListener('state', drawState);
 listen({node: top.countNodes, gap: top.countNodes});
-signedOut.addEventListener('out', () => signedIn && signOut('Your session has ended.'));
+signedOut.addEventListener('out', (e) => {
+  if (signedIn) {
+    signOut(/** @type {CustomEvent<string>} */ (e).detail);
+  }
+});
 window.addEventListener('hashchange', () => {
   document.querySelectorAll('dialog[open]')
       .forEach((dialog) => /** @type {HTMLDialogElement} */ (dialog).close());

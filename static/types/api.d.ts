@@ -223,6 +223,8 @@ declare namespace Api {
     loss: number;
     /** NaN (null on the wire): the loss mse has none, and a program need not tell it */
     accuracy: number;
+    /** Of how many samples; not those that a program tells. */
+    test_samples?: number;
   }
 
   interface Checkpoint {

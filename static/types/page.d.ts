@@ -60,7 +60,8 @@ declare namespace Page {
 
   type Axis = 'step'|'samples'|'time';
   type Range = [number, number];
-  type MarkKind = 'change'|'lost'|'left'|'restart'|'resume'|'resize'|'crash'|'rate'|'checkpoint';
+  type MarkKind = 'change'|'lost'|'left'|'failed'|'restart'|'resume'|'resize'|'crash'|'rate'|
+                  'checkpoint';
 
   /** Something that happened to the job, at its step (and time where that is known). */
   interface Mark {

@@ -1,6 +1,10 @@
 """Who is slow, and by how much: the sentence against what was measured of each node."""
+import json
+
+import pytest
+
 from canned import job, worker
-from test_pure import NARROW, page  # noqa: F401  (a fixture)
+from test_pure import NARROW, call, page  # noqa: F401  (a fixture)
 from test_verdict import FALLS, changes, verdict
 
 
@@ -80,3 +84,25 @@ def test_a_larger_batch_is_offered_with_a_rate_that_suits_it(page):
     for other in ({"optimizer": {"type": "adam", "learning_rate": 0.001}},
                   {"strategy": {"type": "asgd", "servers": 1}}):
         assert offered(**other) == {"/batching/global_batch": 256}, other
+
+
+def test_the_ideal_is_never_below_what_was_reached(page):
+    """One node alone computes nearly all the time, and its ideal is measured at other moments."""
+    got = call(page, "/js/views/job/speed/throughput.js",
+               "m.notBelow([100, 90, NaN, 80], [90, 95, 70, NaN])")
+    assert got == [100, 95, None, 80]
+
+
+@pytest.mark.parametrize("fit, wanted", [
+    ({"fixed_seconds": 0.03, "seconds_per_sample": 0.009, "error": 0.01}, (0.03, 0.009)),
+    (None, (0.02, 0.01))])
+def test_the_line_that_is_drawn_is_the_one_that_minibatches_are_made_from(page, fit, wanted):
+    points = [[10, 0.12], [20, 0.22], [40, 0.42], [30, 0.32], [20, 0.22]]
+    worker = json.dumps({"batch": 20, "compute_seconds": 0.22, **({"fit": fit} if fit else {})})
+    got = call(page, "/js/views/nodes/fit.js", f"m.fitOf({json.dumps(points)}, {worker})")
+    assert (got["a"], got["k"]) == pytest.approx(wanted) and got["guessed"] is False
+    assert got["error"] == pytest.approx(0.02 / 0.22 * 0.5 if fit else 0, abs=0.01)
+    alone = call(page, "/js/views/nodes/fit.js", f"m.fitOf([[20, 0.22]], {worker})")
+    assert alone["guessed"] is True and alone["a"] == (0.03 if fit else 0)
+    if fit:  # from earlier jobs: what counts is how far this job's points are from it
+        assert alone["error"] == pytest.approx(0.01 / 0.22)

@@ -130,3 +130,19 @@ def test_runs_are_not_compared_at_a_level_that_guessing_reaches(page):
     assert call(page, "/js/views/compare/model.js", asked) == [0.4, True]
     asked = f"Number.isNaN(m.goalOf({json.dumps([good, bad])}))"
     assert call(page, "/js/views/compare/model.js", asked) is True
+
+
+def test_a_speed_is_that_of_the_whole_run(page):
+    """That of the last seconds, when a neighbour had ended, won by three times over runs that were
+    faster."""
+    runs = [run(1, [0.9, 0.9]), run(2, [0.9, 0.9])]
+    for one, samples, seconds, last in zip(runs, (128000, 96000), (64, 96), (1116, 3697)):
+        one["job"].update(progress={"samples": samples}, seconds=seconds,
+                          metrics={"samples_per_second": last})
+    told = call(page, "/js/views/compare/results.js", f"""(() => {{
+        const made = new m.Results({{runs: {json.dumps(runs)}, commonGoal: () => 0.9}});
+        made.update();
+        return [...made.node.querySelectorAll('tbody tr')].map(
+            (line) => [...line.cells].map((c) => [c.textContent, !!c.querySelector('.best')]));
+    }})()""")
+    assert [["Samples per second, over the run", False], ["2,000", True], ["1,000", False]] in told

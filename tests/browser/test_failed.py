@@ -37,6 +37,10 @@ def test_a_failed_job_shows_cause_consequences_and_a_way_on_in_one_click(page):
         artifacts=[{"name": "best.safetensors", "bytes": 400000}],
     )
     page.wait_text("#verdict", r"^The loss became NaN or infinite about step 712\.$")
+    page.wait_text(".lane-label.bad", "failed")
+    title = page.script("return document.querySelector('.lane-label.bad').title")
+    assert title == "the loss became NaN or infinite: step 356 of worker 1"
+    assert "solid: failure" in page.text(".events-key")
     page.wait_text(".first-error", "rank 1, on b, attempt 1")
     page.wait_text(".log-around .log-error", "not finite")
     page.wait_text(".consequences", f"\\+0.50{NARROW}s\\s+a\\s+rank 1 has left")
@@ -168,6 +172,21 @@ def test_a_job_is_resumed_at_half_the_rate_that_made_the_checkpoint_which_never_
 def test_parameters_that_only_guess_are_no_good_checkpoint(page):
     made = offered(page, {"learning_rate": 0.2}, [0.11, 0.1])
     assert made["title"] == "Start again with a tenth of the rate" and "init" not in made["spec"]
+
+
+@pytest.mark.parametrize("args, wanted", [
+    (["--epochs", "3", "--lr", "0.5", "-v"], ["--epochs", "3", "--lr", "0.05", "-v"]),
+    (["--learning-rate=2e-3"], ["--learning-rate=0.0002"]),
+    (["--lr", "auto"], None), (["--lr"], None), (["0.5"], None),
+])
+def test_a_program_that_is_given_its_rate_starts_again_with_a_tenth(page, args, wanted):
+    document = failed()
+    document["spec"] = {"name": "mine", "program": {"digest": "d", "args": args}, "workers": 2}
+    made = call(page, "/js/sentences/remedies.js", "m.remedies(" + json.dumps(
+        {"job": document, "artifacts": [], "tests": evaluations([0.9])}) + ")")
+    assert [m["spec"]["program"]["args"] for m in made] == ([wanted] if wanted else [])
+    said = call(page, "/js/sentences/failure.js", f"m.failure({json.dumps(document)})")
+    assert said["evidence"].endswith("The program sets its own: a smaller one is the first to try.")
 
 
 def told(node):

@@ -243,19 +243,6 @@ def test_the_fixed_part_of_a_step_is_never_below_zero_and_has_an_interval(page):
     assert fitted(page, [[10, 0.4], [20, 0.3], [40, 0.1]]) is None, "nor does a slope below zero"
 
 
-@pytest.mark.parametrize("fit, wanted", [
-    ({"fixed_seconds": 0.03, "seconds_per_sample": 0.009, "error": 0.01}, (0.03, 0.009)),
-    (None, (0.02, 0.01))])
-def test_the_line_that_is_drawn_is_the_one_that_minibatches_are_made_from(page, fit, wanted):
-    points = [[10, 0.12], [20, 0.22], [40, 0.42], [30, 0.32], [20, 0.22]]
-    worker = json.dumps({"batch": 20, "compute_seconds": 0.22, **({"fit": fit} if fit else {})})
-    got = call(page, "/js/views/nodes/fit.js", f"m.fitOf({json.dumps(points)}, {worker})")
-    assert (got["a"], got["k"]) == pytest.approx(wanted) and got["guessed"] is False
-    assert got["error"] == pytest.approx(0.02 / 0.22 * 0.5 if fit else 0, abs=0.01)
-    alone = call(page, "/js/views/nodes/fit.js", f"m.fitOf([[20, 0.22]], {worker})")
-    assert alone["guessed"] is True and alone["a"] == (0.03 if fit else 0)
-
-
 WORKER = (
     "{{node: '{0}', batch: {1}, compute_seconds: {2}, exchange_seconds: 0, wait_seconds: {3}, "
     "staleness: {{mean: {4}, max: 9}}}}")

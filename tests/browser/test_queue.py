@@ -31,3 +31,15 @@ def test_all_that_waits_is_counted_and_stands_in_the_order_of_its_start(page, se
 def test_a_virtual_job_waits_for_no_node(page, spec, wanted):
     assert call(page, "/js/measures/measures.js",
                 f"m.awaited({json.dumps({'spec': spec})})") == wanted
+
+
+@pytest.mark.parametrize("kinds, wanted", [
+    ("rv", "One job trains on 3 of 4 nodes, and one on virtual nodes."),
+    ("rrvv", "2 jobs train on 3 of 4 nodes, and 2 on virtual nodes."),
+    ("r", "One job trains on 3 of 4 nodes."), ("vv", "2 jobs train on virtual nodes.")])
+def test_virtual_jobs_do_not_train_on_our_nodes(page, kinds, wanted):
+    """Of a job on three nodes and a virtual one it was said that two train on three of four."""
+    jobs = [{"spec": {"cluster": {}} if kind == "v" else {}} for kind in kinds]
+    got = call(page, "/js/views/jobs/lead.js", f"""new m.Lead({{
+        count: () => 3, nodes: [1, 2, 3, 4]}}).trains({json.dumps(jobs)}, '')""")
+    assert got == wanted

@@ -1,4 +1,6 @@
 """The link that the service prints signs a browser in, once."""
+import pytest
+
 from page import Page
 from service import until
 
@@ -37,3 +39,13 @@ def test_an_ended_session_asks_again_and_says_so(page):
     page.open("/nodes")
     page.wait_text("main", "session has ended")
     page.wait_for("#token")
+
+
+@pytest.mark.parametrize("status", [200, 401])
+def test_a_sign_in_in_front_of_the_service_that_ended_is_told(page, status):
+    """A proxy answers with its own page in the service's place, as nginx does with oauth2-proxy."""
+    page.script("""const status = arguments[0];
+        window.fetch = async () => new Response('<h1>Sign in</h1>',
+            {status, headers: {'Content-Type': 'text/html'}})""", status)
+    page.script("location.hash = '/nodes'")
+    page.wait_text("main", r"session has ended\. Load this page again to sign in\.")

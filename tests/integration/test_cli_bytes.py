@@ -1,4 +1,5 @@
-"""Words of the command line that are not UTF-8: no name of the service is one, a file's may be."""
+"""Words of the command line that are not UTF-8: no name of the service is one, a file's may be. And
+an option where a command is expected."""
 import os
 
 import pytest
@@ -31,3 +32,10 @@ def test_an_error_about_a_file_whose_name_is_not_utf_8_says_what_is_wrong(comman
     """It read "(text that is not UTF-8)"."""
     _, said, status = run(command, LATIN)
     assert status and "caf\\xe9.x" in said and "No such file" in said
+
+
+def test_an_option_before_the_command_is_told_to_follow_it():
+    """It read "there is no command '--url'"."""
+    out, said, status = run("--url", "http://127.0.0.1:8080", "nodes")
+    assert status == 2 and not out
+    assert "'--url' stands before the command; options follow it" in said

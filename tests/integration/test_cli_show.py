@@ -1,4 +1,4 @@
-"""`evenstep show`: what a job is, in a few lines."""
+"""`evenstep show`: what a job is, in a few lines; and `compare`, side by side with another."""
 import json
 import re
 
@@ -48,3 +48,12 @@ def test_a_job_without_a_server_has_a_keeper(service):
         out = run("show", id, service=service)[0]
         assert ("server on" in out) is (strategy == "asgd"), out
         assert ("keeper on" in out) is (strategy == "sync"), out
+
+
+def test_jobs_are_compared_by_the_speed_of_their_whole_run(service):
+    """That of the last five seconds depends on what else ran then."""
+    ids = [service.submit(spec(workers=1, epochs=epochs)) for epochs in (2, 3)]
+    jobs = [service.wait(id, "succeeded") for id in ids]
+    out, _, status = run("compare", *ids, service=service)
+    speeds = [f"{job['progress']['samples'] / job['seconds']:.0f}" for job in jobs]
+    assert status == 0 and re.search(rf"^samples/s +{speeds[0]} +{speeds[1]}$", out, re.M), out

@@ -146,6 +146,8 @@ def test_the_word_of_an_address_is_no_name(service):
     answer = upload(service, "samples", packed(stripes()))
     assert answer.status_code == 422 and "cannot be called 'samples'" in answer.text
     answer = delete(service, "samples")
+    assert answer.status_code == 404 and "samples" in answer.json()["detail"]
+    answer = service.ask("PUT", "datasets/samples")
     assert answer.status_code == 405 and answer.headers["Allow"] == "GET, HEAD, OPTIONS"
 
 

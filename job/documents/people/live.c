@@ -135,3 +135,13 @@ json_t *live_json(const struct live *l)
     }
     return j;
 }
+
+void live_keep_progress(json_t *live, const json_t *before)
+{
+    static const char *const kept[] = {"progress", "seconds"};
+    json_t *loss = json_object_get(json_object_get(before, "metrics"), "train_loss");
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+        json_object_set(live, kept[i], json_object_get(before, kept[i]));
+    }
+    json_object_set(json_object_get(live, "metrics"), "train_loss", loss);
+}

@@ -64,6 +64,8 @@ struct live {
 };
 
 json_t *live_json(const struct live *l); /* new reference */
+/* Takes over how far another one says that the job is. */
+void live_keep_progress(json_t *live, const json_t *before);
 /* Its parts, for the simulator's summary. New references. */
 json_t *live_progress_json(const struct live_progress *p);
 json_t *live_metrics_json(const struct live_metrics *m);

@@ -145,6 +145,7 @@ const MARKS = {
   lost: ['var(--bad)', [], 1.25],
   left: ['var(--bad)', [], 1.25],
   restart: ['var(--bad)', [], 1.25],
+  failed: ['var(--bad)', [], 1.25],
   resume: ['var(--mark)', [3, 3], 1],
   resize: ['var(--mark)', [], 1],
   crash: ['var(--warn)', [], 1.25],

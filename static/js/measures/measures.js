@@ -110,6 +110,16 @@ export function idealRate(workers) {
 }
 
 /**
+ * Samples per second over all the time that a job trained; NaN before its first step. A run's last
+ * seconds, which `metrics` tells, say little of it.
+ * @param {Api.Job} job
+ */
+export function meanRate({progress, seconds}) {
+  const samples = progress?.samples ?? 0;
+  return samples > 0 && (seconds ?? 0) > 0 ? samples / Number(seconds) : NaN;
+}
+
+/**
  * Time between two versions of the model: the samples of a version by the samples of a second. In a
  * virtual job both are virtual.
  * @param {Api.Job} job

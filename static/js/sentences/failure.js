@@ -23,6 +23,8 @@ function aboutStep(job) {
 function notFinite(job) {
   const rate = rateAt(job.spec, job.progress?.epoch ?? 0);
   const began = job.spec?.optimizer?.learning_rate;
+  const own = (job.spec?.program ? '. The program sets its own' : '') +
+      ': a smaller one is the first to try.';
   const raised = began && rate > began ? ' there, after it began at ' + plain(began) : '';
   return {
     parts: ['The loss became NaN or infinite' + aboutStep(job) + '.'],
@@ -30,7 +32,7 @@ function notFinite(job) {
         (job.error?.node ? 'It was seen on ' + job.error.node + ' first, which is not its cause. '
                          : '') +
         'A learning rate that is too high does this' +
-        (rate ? '; it was ' + plain(rate) + raised + '.' : ': a smaller one is the first to try.'),
+        (rate ? '; it was ' + plain(rate) + raised + '.' : own),
     key: 'failed:nan',
     chart: 'loss'
   };

@@ -2,7 +2,7 @@
 
        does it learn?      diverged, too short, at chance, overfitting (learning.js)
        does the loss fall? where no accuracy tells more         (trend.js)
-       does it go on so?   worsening, plateau                       (standstill.js)
+       does it go on so?   worsening, plateau, learnsByHeart        (standstill.js)
        what limits it?     the exchange, loading data               (speed.js)
        who is slow?        a straggler, or nobody: all is well      (balance.js)
 
@@ -17,7 +17,7 @@ import {known} from '../text/format.js';
 import {balance} from './balance.js';
 import {atChance, diverged, overfitting, tooShort} from './learning.js';
 import {dataBound, exchangeBound} from './speed.js';
-import {plateau, worsening} from './standstill.js';
+import {learnsByHeart, plateau, worsening} from './standstill.js';
 import {trend} from './trend.js';
 
 /**
@@ -31,7 +31,8 @@ import {trend} from './trend.js';
 /** @typedef {(run: Run) => Page.Verdict | null} Kind */
 
 /** @type {Kind[]} */
-const LEARNING = [diverged, tooShort, atChance, overfitting, trend, worsening, plateau];
+const LEARNING =
+    [diverged, tooShort, atChance, overfitting, trend, worsening, plateau, learnsByHeart];
 /** @type {Kind[]} */
 const LIMITS = [exchangeBound, dataBound];
 const NOTHING_ELSE = ['diverged', 'short', 'chance'];

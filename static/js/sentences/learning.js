@@ -32,6 +32,15 @@ export function likeChance(classes) {
 }
 
 /**
+ * By how much accuracies near that of a test must differ to mean something: by a standard error of
+ * so many samples.
+ * @param {Api.Evaluation} test
+ */
+export function meant({accuracy: a, test_samples: n}) {
+  return Math.max(MEANT, n && known(a) ? Math.sqrt(a * (1 - a) / n) : 0);
+}
+
+/**
  * Train losses at the start, in the middle and at the end, and where they were least; null with too
  * few.
  * @param {number[]} losses
@@ -163,8 +172,8 @@ function turningPoint(tests) {
   const least = Math.min(...tests.map((t) => t.loss));
   const at = tests.findIndex((t) => t.loss === least);
   const most = Math.max(...tests.slice(at).map((t) => t.accuracy).filter(known));
-  const there = !known(tests[at]?.accuracy) || most - tests[at].accuracy <= MEANT;
-  return there ? at : tests.findIndex((t, i) => i >= at && t.accuracy >= most - MEANT);
+  const there = !known(tests[at]?.accuracy) || most - tests[at].accuracy <= meant(tests[at]);
+  return there ? at : tests.findIndex((t, i) => i >= at && t.accuracy >= most - meant(t));
 }
 
 /**
@@ -180,10 +189,19 @@ function stopping(best, now, epoch, past) {
   const how = both ? percent(best.accuracy) + ' were classified correctly at epoch ' + epoch +
           ', ' + percent(now.accuracy) + ' ' + say('are now', 'in the end') + '. '
                    : '';
+  const same = both && best.accuracy - now.accuracy <= meant(best);
   return how + 'Stopping there ' +
-      (both && best.accuracy - now.accuracy <= MEANT ? say('loses', 'would have lost') + ' nothing.'
-                                                     : say('is', 'would have been') + ' better.');
+      (same ? say('loses', 'would have lost') + ' nothing.'
+            : say('is', 'would have been') + ' better.');
 }
+
+/**
+ * @param {Api.Job} job
+ * @param {number} epoch behind which nothing is gained
+ * @returns {Page.Action}
+ */
+export const endingAt = (job, epoch) =>
+    ({text: 'Clone with ' + plural(epoch, 'epoch'), href: cloneWith(job.id, {'/epochs': epoch})});
 
 /**
  * The test loss rises while the train loss falls, and the accuracy gains nothing by it.
@@ -208,7 +226,6 @@ export function overfitting({job, losses, tests, past}) {
     evidence: stopping(best, now, epoch, past),
     key: 'overfits',
     chart: 'loss',
-    action:
-        {text: 'Clone with ' + plural(epoch, 'epoch'), href: cloneWith(job.id, {'/epochs': epoch})}
+    action: endingAt(job, epoch)
   };
 }

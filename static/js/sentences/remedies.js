@@ -134,6 +134,35 @@ function startSlower(failed) {
   };
 }
 
+/* How programs are given their learning rate. */
+const RATE_ARGUMENT = /^--(lr|learning[-_]rate)(=|$)/;
+
+/**
+ * A user's program that is given its rate as an argument, "--lr 0.1" or "--lr=0.1".
+ * @param {Failed} failed
+ * @returns {Remedy | null}
+ */
+function startProgramSlower({job}) {
+  const {program} = job.spec, args = program?.args ?? [];
+  const at = args.findIndex((word) => RATE_ARGUMENT.test(word));
+  const [name, inline] = (args[at] ?? '').split('=');
+  const given = inline ?? args[at + 1];
+  const rate = at < 0 ? NaN : Number(given || NaN);
+  if (!becameNaN(job) || !(rate > 0)) {
+    return null;
+  }
+  const slower = String(Number((rate / 10).toPrecision(6)));
+  const put = inline === undefined ? [name, slower] : [name + '=' + slower];
+  return {
+    title: 'Start again with a tenth of the rate',
+    effect: name + ' ' + slower + ' instead of ' + given + '; from the beginning',
+    button: 'Start again',
+    spec: again(job, {
+      program: {...program, args: [...args.slice(0, at), ...put, ...args.slice(at + put.length)]}
+    })
+  };
+}
+
 /**
  * Whether a job may go on where it ended, if it has a checkpoint: a lost node may be back.
  * @param {Omit<Failed, 'artifacts'>} failed
@@ -224,7 +253,8 @@ function onceMore({job}) {
                                                                             : null;
 }
 
-const REMEDIES = [resumeFromBest, startSlower, goOn, withTime, withoutNode, onceMore];
+const REMEDIES =
+    [resumeFromBest, startSlower, startProgramSlower, goOn, withTime, withoutNode, onceMore];
 
 /**
  * @param {Failed} failed

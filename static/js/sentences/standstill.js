@@ -4,7 +4,7 @@ import {bestEvaluation, fell, median, rose} from '../measures/measures.js';
 import {cloneWith} from '../spec/clone.js';
 import {known, loss, percent, plain} from '../text/format.js';
 
-import {course, LEAST_LOSSES, MEANT} from './learning.js';
+import {course, endingAt, LEAST_LOSSES, MEANT, meant} from './learning.js';
 import {anotherRate, calmer, rateNote} from './nextrun.js';
 import {tense} from './words.js';
 
@@ -12,7 +12,7 @@ import {tense} from './words.js';
 
 const GOOD = 0.97;   /* of accuracy: what stands still here has arrived */
 const FLAT = 0.05;   /* of the loss in the middle of the run */
-const WORSE = 0.1;   /* of accuracy, below the best */
+const WORSE = 0.1;   /* of accuracy, below the best: it does not stand still */
 const RISES = 0.1;   /* of the loss when the accuracy was best */
 const LOWERED = 0.1; /* of the rate: what its schedule has left of it is little */
 
@@ -99,33 +99,78 @@ const oneAnswer = ({job}) => ({
 });
 
 /**
+ * What the test accuracy does that gained nothing in the last half of the run; null if it did gain,
+ * or is so good that it has arrived.
+ * @param {Run} run
+ */
+function standstill({losses, tests, past}) {
+  const path = course(losses);
+  const good = tests.filter((t) => known(t.accuracy));
+  const half = good.slice(0, Math.ceil(good.length / 2)), rest = good.slice(half.length);
+  const best = Math.max(...half.map((t) => t.accuracy));
+  const from = Math.max(0, half.findIndex((t) => t.accuracy === best));
+  if (!path || good.length < 6 || best > GOOD ||
+      Math.max(...rest.map((t) => t.accuracy)) > best + meant(half[from])) {
+    return null;
+  }
+  const since = good.slice(from).map((t) => t.accuracy);
+  const least = Math.min(...since), most = Math.max(...since);
+  const leastLoss = (/** @type {Api.Evaluation[]} */ some) => Math.min(...some.map((t) => t.loss));
+  return {
+    path,
+    since: Math.max(1, Math.round(good[from].epoch)),
+    stays: tense(past)('stays', 'stayed') +
+        (most - least > MEANT ? ' between ' + percent(least) + ' and ' + percent(most)
+                              : ' at ' + percent(best)),
+    wanders: best - least > WORSE,
+    same: good.every((t) => t.accuracy === best),
+    learns: fell(path.middle, path.end, FLAT),
+    tests: fell(leastLoss(half), leastLoss(rest), FLAT)
+  };
+}
+
+/**
  * Neither loss nor accuracy moved in the last half of the run.
  * @param {Run} run
  * @returns {Page.Verdict | null}
  */
 export function plateau(run) {
-  const {losses, tests, past} = run;
-  const path = course(losses);
-  const good = tests.filter((t) => known(t.accuracy));
-  const half = good.slice(0, Math.ceil(good.length / 2));
-  const best = Math.max(...half.map((t) => t.accuracy));
-  const later = Math.max(...good.slice(half.length).map((t) => t.accuracy));
-  if (!path || good.length < 6 || later > best + MEANT || best > GOOD ||
-      fell(path.middle, path.end, FLAT)) {
+  const found = standstill(run);
+  if (!found || found.learns) {
     return null;
   }
-  const from = Math.max(0, half.findIndex((t) => t.accuracy === best));
-  const since = Math.max(1, Math.round(good[from].epoch));
-  const least = Math.min(...good.slice(from).map((t) => t.accuracy));
-  const same = good.every((t) => t.accuracy === best);
+  const {since, stays, path, same} = found, say = tense(run.past);
   return {
-    parts: ['Learning ' + tense(past)('stands', 'stood') + ' still ' +
-      tense(past)('since', 'from') + ' epoch ' + since + tense(past)('', ' on') +
-      ': the test accuracy ' + tense(past)('stays', 'stayed') +
-      (best - least > MEANT ? ' between ' + percent(least) + ' and ' : ' at ') + percent(best) +
-      ', and the train loss at ' + loss(path.end) + '.'],
+    parts: ['Learning ' + say('stands still since', 'stood still from') + ' epoch ' + since +
+      say('', ' on') + ': the test accuracy ' + stays + ', and the train loss at ' +
+      loss(path.end) + '.'],
     ...(same ? oneAnswer(run) : otherSchedule(run, since)),
     key: 'plateau',
     chart: 'accuracy'
+  };
+}
+
+/**
+ * The train loss fell on in the last half of the run, from which neither test loss nor accuracy
+ * gained anything. Where the test loss rises, the run overfits (learning.js).
+ * @param {Run} run
+ * @returns {Page.Verdict | null}
+ */
+export function learnsByHeart(run) {
+  const found = standstill(run);
+  if (!found || !found.learns || found.tests || found.wanders) {
+    return null;
+  }
+  const {since, stays, path} = found, say = tense(run.past);
+  return {
+    parts: ['The test accuracy ' + say('stands still since', 'stood still from') + ' epoch ' +
+      since + say('', ' on') + ': it ' + stays + ', while the train loss fell from ' +
+      loss(path.middle) + ' to ' + loss(path.end) + '.'],
+    evidence: 'What it ' + say('learns', 'learned') + ' there helps with the training samples ' +
+        'alone: more of them, or samples that are altered each time, are the first thing to try. ' +
+        'Stopping there ' + say('loses', 'would have lost') + ' nothing.',
+    key: 'byheart',
+    chart: 'accuracy',
+    action: endingAt(run.job, since)
   };
 }

@@ -28,8 +28,20 @@ export class ApiError extends Error {
   }
 }
 
-/* Event "out": a request found no session. */
+/* Event "out": a request found no session. Its detail is what to tell the person. */
 export const signedOut = new EventTarget();
+
+const ENDED = 'Your session has ended.';
+const ENDED_BEFORE_US = ENDED + ' Load this page again to sign in.';
+
+/** @param {string} text */
+const tellSignedOut = (text) => signedOut.dispatchEvent(new CustomEvent('out', {detail: text}));
+
+/**
+ * Whether a proxy that signs people in answered in the service's place: the API sends no HTML.
+ * @param {Response} answer
+ */
+const isOfProxy = (answer) => (answer.headers.get('Content-Type') || '').startsWith('text/html');
 
 /** @param {number} ms */
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
@@ -92,10 +104,14 @@ async function send(method, path, {headers, body, signal}) {
  */
 async function ask(method, path, options) {
   const answer = await send(method, path, options);
+  if (isOfProxy(answer) && (answer.ok || answer.status === 401)) {
+    tellSignedOut(ENDED_BEFORE_US);
+    throw new ApiError(401, {detail: ENDED_BEFORE_US});
+  }
   if (!answer.ok) {
     const problem = await answer.json().catch(() => ({}));
     if (answer.status === 401 && !options.signingIn) {
-      signedOut.dispatchEvent(new Event('out'));
+      tellSignedOut(ENDED);
     }
     throw new ApiError(answer.status, problem);
   }

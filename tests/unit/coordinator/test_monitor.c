@@ -50,6 +50,39 @@ static void accounting_comes_from_the_counters_in_heartbeats(void **state)
     json_decref(detail);
 }
 
+/* Until all of its ranks have stepped: the first of them to do so counts for itself alone. */
+static void a_new_attempt_shows_how_far_the_one_before_it_came(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_stepping(state, 2, "{'workers': 2}", 20, id);
+    say_samples(w, id, 640);
+    pass(w, 2);
+    json_t *before = job_of(w, id);
+    assert_int_equal((int)number_at(before, "/progress/samples"), 640);
+    process_ends(w, id, 137, "");
+    pass(w, 2);
+    assert_int_equal(attempts_of(w, id), 2);
+    for (int rank = 0; rank < 2; rank++) {
+        json_t *now = job_of(w, id);
+        assert_true(
+            json_equal(json_object_get(now, "progress"), json_object_get(before, "progress")));
+        assert_true(number_at(now, "/seconds") == number_at(before, "/seconds"));
+        assert_true(number_at(now, "/metrics/train_loss") == 1);
+        json_decref(now);
+        struct beat beat = beat_of(w, id, rank, PHASE_COMPUTE);
+        beat.step = 11;
+        beat.samples = 176;
+        say_beat_of(w, id, &beat);
+        struct row row = row_of(last_attempt(w, id), rank, 11, 0.01);
+        say_row(w, id, &row);
+        say_fact(w, id, "{'type': 'restored', 'version': 10}");
+        pass(w, 2);
+    }
+    assert_int_equal(number_of(w, id, "/progress/step"), 11);
+    assert_int_equal(number_of(w, id, "/progress/samples"), 352);
+    json_decref(before);
+}
+
 static void heartbeats_of_an_earlier_attempt_count_for_nothing(void **state)
 {
     char id[STORE_ID];
@@ -439,6 +472,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_WORLD(accounting_comes_from_the_counters_in_heartbeats),
+        IN_A_WORLD(a_new_attempt_shows_how_far_the_one_before_it_came),
         IN_A_WORLD(heartbeats_of_an_earlier_attempt_count_for_nothing),
         IN_A_WORLD(a_late_fact_of_an_earlier_attempt_counts_for_nothing),
         IN_A_WORLD(what_an_attempt_left_behind_is_taken_by_the_next_one),

@@ -2,7 +2,7 @@
 import {fill, h} from '../../elements/dom.js';
 import {icon} from '../../elements/icons.js';
 import {ended} from '../../elements/states.js';
-import {isVirtual, stepTimes, tookSeconds} from '../../measures/measures.js';
+import {isVirtual, meanRate, stepTimes, tookSeconds} from '../../measures/measures.js';
 import {known, loss, mean, percent, span, spans, three, whole} from '../../text/format.js';
 
 import {runKey} from './letters.js';
@@ -32,20 +32,26 @@ const LINES = [
     best: Math.min
   },
   {
-    name: 'Samples per second',
-    value: (r) => r.job.metrics?.samples_per_second || NaN,
+    name: 'Samples per second, over the run',
+    value: (r) => meanRate(r.job),
     format: three,
     best: Math.max,
     timed: true
   },
   {
-    name: 'One step of the slowest node',
+    name: 'One step of the slowest node, mean of the last',
     value: longestStep,
     format: span,
     best: Math.min,
     timed: true
   },
-  {name: 'Waiting, share of a step', value: waitShare, format: (v) => percent(v), best: Math.min}, {
+  {
+    name: 'Waiting, share of the last steps',
+    value: waitShare,
+    format: (v) => percent(v),
+    best: Math.min
+  },
+  {
     name: 'Staleness, mean over nodes',
     value: (r) => r.job.staleness?.node_mean,
     format: mean,

@@ -1,6 +1,6 @@
 /* One sentence about the cluster, and one line of evidence. */
 import {h, say} from '../../elements/dom.js';
-import {remaining, stepTimes} from '../../measures/measures.js';
+import {isVirtual, remaining, stepTimes} from '../../measures/measures.js';
 import {serviceNow} from '../../service/servicetime.js';
 import {clock, known, percent, plural} from '../../text/format.js';
 
@@ -35,11 +35,13 @@ export class Lead {
    * @param {string} waiting
    */
   trains(run, waiting) {
-    const virtual = run.every((j) => j.spec?.cluster);
+    const virtual = run.filter(isVirtual).length, real = run.length - virtual;
     const nodes = this.data.count('busy') + ' of ' + plural(this.data.nodes.length, 'node');
     const wait = waiting ? ', ' + waiting + (waiting === '1' ? ' waits.' : ' wait.') : '.';
-    return count(run.length, 'One job trains', ' jobs train') +
-        (virtual ? ' on virtual nodes' : ' on ' + nodes) + wait;
+    const others = real && virtual ? ', and ' + count(virtual, 'one', '') + ' on virtual nodes'
+                                   : '';
+    return count(real || virtual, 'One job trains', ' jobs train') + ' on ' +
+        (real ? nodes : 'virtual nodes') + others + wait;
   }
 
   /** @param {string} waiting */
@@ -57,9 +59,15 @@ export class Lead {
   }
 }
 
-/** @param {Api.Job[]} run */
+/**
+ * Of virtual nodes only where there are no others.
+ * @param {Api.Job[]} run
+ */
 function busyText(run) {
-  const steps = run.flatMap((j) => stepTimes(j.workers || [])).filter((s) => s.all > 0);
+  const real = run.filter((j) => !isVirtual(j));
+  const steps = (real.length ? real : run)
+                    .flatMap((j) => stepTimes(j.workers || []))
+                    .filter((s) => s.all > 0);
   const share = steps.reduce((sum, s) => sum + s.compute / s.all, 0) / steps.length;
   return known(share) &&
       'At present the busy nodes spend ' + percent(share, 0) + ' of a step computing.';

@@ -42,7 +42,8 @@ function pointsOf(series, node) {
 /**
  * The line that is drawn: the one that minibatches are made from, where the service tells it, with
  * the intervals of the measured points; else the one through these; else the one through the origin
- * and the present point.
+ * and the present point. That of a short job is from earlier ones: how far this job's points are
+ * from it is the error.
  * @param {number[][]} points
  * @param {Api.Worker} w
  * @returns {Omit<FittedLine, 'node' | 'batch' | 'points'>}
@@ -52,7 +53,7 @@ export function fitOf(points, w) {
   const within = {aWithin: own?.aWithin ?? NaN, kWithin: own?.kWithin ?? NaN, guessed: !own};
   if (w.fit) {
     const {fixed_seconds: a, seconds_per_sample: k} = w.fit;
-    return {...within, a, k, error: own ? distance(points, a, k) : w.fit.error};
+    return {...within, a, k, error: points.length ? distance(points, a, k) : w.fit.error};
   }
   const k = perSample(w);
   return own ? {...own, guessed: false} : {...within, a: 0, k, error: NaN};
@@ -141,7 +142,8 @@ export class FitFigure {
                                         : '') +
             ' a and k are given as intervals of 95' + NARROW + '%; a is never below 0.' +
             (lines.some((l) => l.guessed)
-                    ? ' Dashed: seen so far at minibatches too much alike to measure a by them.'
+                    ? ' Dashed: this job’s minibatches are too much alike to measure a by them. ' +
+                        'Fit is how far its points are from the line.'
                     : ''));
   }
 

@@ -41,7 +41,7 @@ const UNKNOWN_AS_0 = ['metrics/samples_per_second', 'metrics/step_seconds'];
 /* Where the last word of a path says too little. */
 /** @type {{[id: string]: string}} */
 const TITLES = {
-  'metrics/samples_per_second': 'Samples/s',
+  'metrics/samples_per_second': 'Samples/s, last 5\u00a0s',
   'metrics/step_seconds': 'One step',
   'progress/fraction': 'Done',
   'batching/policy': 'Minibatches',

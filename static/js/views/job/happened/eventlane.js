@@ -10,6 +10,7 @@ const ICONS = {
   change: 'swap',
   lost: 'cross',
   left: 'cross',
+  failed: 'cross',
   restart: 'cross',
   resume: 'right',
   resize: 'expand',
@@ -92,7 +93,7 @@ export class EventLane {
     for (const m of events) {
       const x = at(m.x);
       const wide = 16 + LETTER * m.text.length;
-      const bad = ['lost', 'left', 'restart'].includes(m.kind);
+      const bad = ['lost', 'left', 'restart', 'failed'].includes(m.kind);
       if (x - 6 >= free || bad) {
         const fits = x + wide < this.node.clientWidth;
         const words = fits && (!this.view.narrow || m.text.length < 4);

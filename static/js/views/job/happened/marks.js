@@ -1,5 +1,8 @@
 /* What happened to a job, as marks on its x axis: minibatch changes, lost nodes and restarts,
-   changes of size, programs that were restarted, changes of the learning rate, checkpoints. */
+   changes of size, programs that were restarted, changes of the learning rate, checkpoints, and the
+   failure that ended it. */
+
+import {wordsOf} from '../../../sentences/program.js';
 
 import {resizeOf, resizeText} from './resizes.js';
 
@@ -138,6 +141,18 @@ function checkpointMarks(data) {
 }
 
 /**
+ * What ended the job, where its curves end.
+ * @param {JobModel} data
+ * @returns {Page.Mark[]}
+ */
+function failureMarks(data) {
+  const {state, error, progress} = data.job;
+  const x = state === 'failed' ? data.extent() : 0;
+  const title = wordsOf(error) || 'the job failed';
+  return x > 0 ? [{kind: 'failed', step: progress?.step ?? 0, x, text: 'failed', title}] : [];
+}
+
+/**
  * @param {JobModel} data
  * @param {string} [choice] all, changes or none
  * @returns {Page.Mark[]}
@@ -154,6 +169,7 @@ export function marksOf(data, choice = 'all') {
     marks.push(...rateMarks(data), ...checkpointMarks(data));
   }
   return marks.map((m) => ({...m, x: data.curves.xOfStep(m.step, m.time)}))
+      .concat(failureMarks(data))
       .filter((m) => Number.isFinite(m.x))
       .sort((a, b) => a.x - b.x);
 }

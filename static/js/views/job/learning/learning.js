@@ -11,6 +11,7 @@ const MARKS = {
   change: 'dashed: minibatch change',
   lost: 'solid: node lost, restart',
   left: 'solid: node left',
+  failed: 'solid: failure',
   restart: 'solid: node lost, restart',
   resume: 'dashed: pause',
   resize: 'solid: change of size',

@@ -32,6 +32,16 @@ function idealCurve(data, xs) {
 }
 
 /**
+ * Nodes do not compute for longer than the run lasts, so that the ideal is never below what was
+ * reached: where it comes out so, as on one node alone, the two were measured at other moments.
+ * @param {number[]} ideal
+ * @param {number[]} reached
+ */
+export function notBelow(ideal, reached) {
+  return ideal.map((v, i) => (reached[i] > v ? reached[i] : v));
+}
+
+/**
  * The area between the two curves, where both are known.
  * @param {number[]} x
  * @param {number[]} top
@@ -74,9 +84,10 @@ export class Throughput {
   /** @returns {Page.ChartTable} */
   numbers() {
     const {raw, ideal} = this;
+    const least = notBelow(ideal, raw.mean);
     return {
       heads: ['Place', 'Samples/s', 'Ideal'],
-      rows: raw.x.map((x, i) => [place(x, 2), whole(raw.mean[i]), whole(ideal[i])]).reverse()
+      rows: raw.x.map((x, i) => [place(x, 2), whole(raw.mean[i]), whole(least[i])]).reverse()
     };
   }
 
@@ -89,7 +100,7 @@ export class Throughput {
     const {data, group, smoothing, cuts} = this.view;
     const raw = data.curves.curve('samples_per_second');
     const soft = smooth(raw, Math.min(0.6, smoothing), cuts);
-    const ideal = idealCurve(data, raw.x);
+    const ideal = notBelow(idealCurve(data, raw.x), soft);
     Object.assign(this, {raw, ideal});
     const n = raw.x.length;
     const inside = visible(raw.x, group.window()).flatMap((i) => [soft[i], ideal[i], raw.mean[i]]);
