@@ -39,8 +39,7 @@ struct posted { /* a receive that waits for its message */
 
 struct event {
     double time;
-    uint64_t
-        order; /* among events of one instant: the rank that caused it, then when it was made */
+    uint64_t order; /* in one instant: the rank that caused it, then when it was made */
     int rank;
     enum event_kind kind;
     struct parcel *parcel;

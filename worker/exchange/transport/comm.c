@@ -368,7 +368,7 @@ static int recv_step(struct comm_op *op, struct transport *t)
 static void op_init(struct comm_op *op, int (*step)(struct comm_op *, struct transport *))
 {
     op->step = step;
-    atomic_init(&op->state, COMM_DONE);
+    atomic_init(&op->state, COMM_UNDER_WAY);
     atomic_init(&op->parts, 0);
     atomic_init(&op->cancelled, false);
     op->cancelled_at = op->started = op->finished = 0;
