@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "cli/jobs/watch.h"
-#include "cli/run/logline.h"
 #include "common/text/buf.h"
+#include "common/text/logline.h"
 #include "common/text/terminal.h"
 #include "common/text/text.h"
 

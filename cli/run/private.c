@@ -10,10 +10,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/run/logline.h"
 #include "common/clock.h"
 #include "common/path.h"
 #include "common/process/proc.h"
+#include "common/text/logline.h"
 #include "store/store.h"
 
 enum { NODES_MOST = 64, OPTIONS = 12, LOG_BYTES = 1 << 20, DIR_BYTES = 80 };

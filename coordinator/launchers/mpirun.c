@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "common/text/buf.h"
+#include "common/text/logline.h"
 #include "common/machine/host.h"
 #include "common/log.h"
 #include "common/process/proc.h"
@@ -300,29 +301,16 @@ static int mpirun_start(void *ctx, struct attempt *a, const struct plan *plan, s
 
 /* ---- how it ended ---------------------------------------------------------------------------- */
 
-/* Takes the value that log_quote() wrote behind `at` out of its quotes. */
-static void unquote(const char *at, char *out, size_t bytes)
-{
-    size_t n = 0;
-    for (at += *at == '"'; *at && *at != '"' && n + 1 < bytes; at++) {
-        at += *at == '\\' && at[1];
-        out[n++] = *at;
-    }
-    out[n] = 0;
-}
-
-/* ts=… mod=launch msg="…" host=alpha why="…", of evenstep-launch. */
+/* Of evenstep-launch: ts=… mod=launch msg="…" host=alpha why="…". */
 static bool read_no_daemon(struct attempt_end *end)
 {
-    static const char of_host[] = " host=", of_why[] = " why=";
-    const char *host = strstr(end->why, HOSTKEY_NO_DAEMON);
-    const char *why = host && (host = strstr(host, of_host)) ? strstr(host, of_why) : NULL;
-    if (!why) {
+    char what[sizeof HOSTKEY_NO_DAEMON + 1], why[sizeof end->why];
+    if (!logline_value(end->why, "msg", what, sizeof what) || strcmp(what, HOSTKEY_NO_DAEMON) ||
+        !logline_value(end->why, "why", why, sizeof why) ||
+        !logline_value(end->why, "host", end->host, sizeof end->host)) {
         return false;
     }
-    host += strlen(of_host);
-    snprintf(end->host, sizeof end->host, "%.*s", (int)(why - host), host);
-    unquote(why + strlen(of_why), end->why, sizeof end->why);
+    memcpy(end->why, why, sizeof why);
     return true;
 }
 

@@ -161,17 +161,18 @@ static int move(struct attempts *a, const char *job, enum job_state from, enum j
 
 /* A failure is a node's where a worker on it was lost or told of an error that another node might
  * not meet: a device, memory, a library. What the spec or the data cause is the job's. */
-static void blame_node(struct attempts *a, const struct run *r, const struct failure *why)
+static void blame_node(struct attempts *a, const struct run *r, const char *node,
+                       const struct failure *why)
 {
     double rest = 0;
     char quoted[500];
-    if (!why->node[0] || !plan_uses(r->plan, why->node) || is_incurable(why->code) ||
+    if (!node[0] || !plan_uses(r->plan, node) || is_incurable(why->code) ||
         why->code == ERR_PROGRAM ||
-        store_node_failed(a->store, why->node, why->message, &rest, NULL) < 0 || rest <= 0) {
+        store_node_failed(a->store, node, why->message, &rest, NULL) < 0 || rest <= 0) {
         return;
     }
     log_warn("sched", "a node rests, two attempts or more in a row have failed through it",
-             "node=%s seconds=%g why=%s", why->node, rest,
+             "node=%s seconds=%g why=%s", node, rest,
              log_quote(quoted, sizeof quoted, why->message));
 }
 
@@ -181,9 +182,7 @@ static void blame_host(struct attempts *a, const struct run *r, const struct fai
     for (int i = 0; r->plan && i < r->plan->n_workers; i++) {
         const struct plan_worker *worker = &r->plan->workers[i];
         if (strcmp(worker->host, r->end.host) == 0) {
-            struct failure of_node = *why;
-            snprintf(of_node.node, sizeof of_node.node, "%s", worker->node);
-            blame_node(a, r, &of_node);
+            blame_node(a, r, worker->node, why);
         }
     }
 }
@@ -195,7 +194,7 @@ static void judge_nodes(struct attempts *a, const struct run *r)
         if (r->monitor && monitor_is_lost(r->monitor, i)) {
             struct failure why = failure_of(ERR_PEER, "its worker died", i,
                                             r->plan->workers[i].node, r->attempt.number);
-            blame_node(a, r, &why);
+            blame_node(a, r, why.node, &why);
         } else {
             store_node_well(a->store, r->plan->workers[i].node, NULL);
         }
@@ -335,7 +334,7 @@ static int settle(struct attempts *a, struct run *r, const struct ended *end, do
     if (rc >= 0 && !started) {
         blame_host(a, r, &why);
     } else if (rc >= 0 && !loss.blameless) {
-        blame_node(a, r, &why);
+        blame_node(a, r, why.node, &why);
     }
     return rc;
 }

@@ -5,8 +5,6 @@
 
 #include <sys/stat.h>
 
-#include "cli/run/logline.h"
-
 #define ID "0123456789abcdef"
 #define UPLOADED answers(201, "{\"digest\": \"abcd\", \"files\": 1, \"bytes\": 9}")
 #define SUBMITTED answers(201, "{\"id\": \"" ID "\"}")
@@ -287,25 +285,6 @@ static void artifacts_that_cannot_be_had_are_told_by_the_status(void **state)
     }
 }
 
-/* ---- lines of logs --------------------------------------------------------------------------- */
-
-static void values_of_a_log_line_are_found_by_their_key(void **state)
-{
-    static const char line[] =
-        "ts=1 level=info mod=program msg=\"a line=\\\"no\\\"\" line=\"x \\\\ y\\n\\tz\" end=";
-    char out[40];
-    (void)state;
-    assert_true(logline_value(line, "mod", out, sizeof out));
-    assert_string_equal(out, "program");
-    assert_true(logline_value(line, "line", out, sizeof out));
-    assert_string_equal(out, "x \\ y\n\tz");
-    assert_true(logline_value(line, "end", out, sizeof out));
-    assert_string_equal(out, "");
-    assert_false(logline_value(line, "no", out, sizeof out));
-    assert_true(logline_value(line, "line", out, 3));
-    assert_string_equal(out, "x ");
-}
-
 #define WITH_ALL(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
 
 int main(void)
@@ -321,7 +300,6 @@ int main(void)
         WITH_ALL(what_cannot_be_run_is_not_sent),
         WITH_ALL(artifacts_come_into_the_folder),
         WITH_ALL(artifacts_that_cannot_be_had_are_told_by_the_status),
-        cmocka_unit_test(values_of_a_log_line_are_found_by_their_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

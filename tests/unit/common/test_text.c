@@ -1,4 +1,5 @@
-/* Unsafe characters (common/text/text.h): where they are found, and how they are shown. */
+/* Unsafe characters (common/text/text.h): where they are found, and how they are shown. Lines of
+ * logs (common/text/logline.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/text/logline.h"
 #include "common/text/text.h"
 
 static const struct {
@@ -117,6 +119,23 @@ static void tabs_and_line_ends_are_printed(void **state)
     free(text);
 }
 
+static void values_of_a_log_line_are_found_by_their_key(void **state)
+{
+    static const char line[] =
+        "ts=1 level=info mod=program msg=\"a line=\\\"no\\\"\" line=\"x \\\\ y\\n\\tz\" end=";
+    char out[40];
+    (void)state;
+    assert_true(logline_value(line, "mod", out, sizeof out));
+    assert_string_equal(out, "program");
+    assert_true(logline_value(line, "line", out, sizeof out));
+    assert_string_equal(out, "x \\ y\n\tz");
+    assert_true(logline_value(line, "end", out, sizeof out));
+    assert_string_equal(out, "");
+    assert_false(logline_value(line, "no", out, sizeof out));
+    assert_true(logline_value(line, "line", out, 3));
+    assert_string_equal(out, "x ");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -125,6 +144,7 @@ int main(void)
         cmocka_unit_test(a_name_has_nothing_that_is_not_seen),
         cmocka_unit_test(what_does_not_fit_is_cut_between_characters),
         cmocka_unit_test(tabs_and_line_ends_are_printed),
+        cmocka_unit_test(values_of_a_log_line_are_found_by_their_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

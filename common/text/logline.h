@@ -1,6 +1,6 @@
 /* Reads lines as common/log.h writes them: ts=… level=info mod=program msg=says line="…". */
-#ifndef CLI_RUN_LOGLINE_H
-#define CLI_RUN_LOGLINE_H
+#ifndef COMMON_TEXT_LOGLINE_H
+#define COMMON_TEXT_LOGLINE_H
 
 #include <stdbool.h>
 #include <stddef.h>

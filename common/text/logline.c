@@ -1,5 +1,5 @@
 /* Reads lines of logs: see logline.h. */
-#include "cli/run/logline.h"
+#include "common/text/logline.h"
 
 #include <string.h>
 
