@@ -40,7 +40,8 @@ const struct opt run_options[] = {
     {"ddp", NULL, OPT_FLAG, NULL, 0, 0,
      "FILE is a PyTorch program written for DistributedDataParallel; minibatches are equal"},
     {"env", "NAME[=VALUE]", OPT_LIST, NULL, 0, 0,
-     "a variable of the program's environment; NAME alone: as it is here"},
+     "a variable of the program's environment; NAME alone: as it is here (no secret: who reads the "
+     "job reads it)"},
     {"name", "NAME", OPT_STRING, NULL, 0, 0, "name of the job (default: the file's)"},
     {"folder", "DIR", OPT_STRING, NULL, 0, 0,
      "folder that goes to the nodes and that the program runs in (default: the file's)"},

@@ -275,7 +275,9 @@ static json_t *program_schema(void)
     add(object, "command", names("what is started, with its first arguments"), false);
     add(object, "args", names("what follows the command"), false);
     add(object, "env",
-        json_pack("{s:s, s:{s:s}}", "type", "object", "additionalProperties", "type", "string"),
+        json_pack("{s:s, s:{s:s}, s:s}", "type", "object", "additionalProperties", "type", "string",
+                  "description",
+                  "variables of its environment; everybody who reads jobs sees them"),
         false);
     json_object_set_new(object, "description",
                         json_string("a user's own program, in place of model and data"));

@@ -14,18 +14,18 @@ from service import Service
 PROGRAMS = ROOT / "tests/program"
 
 
-def put(folder):
+def put(folder, name="counting", **changes):
     """As an operator does: a folder beneath DIR/programs with a manifest."""
-    place = folder / "programs/counting"
+    place = folder / "programs" / name
     place.mkdir(parents=True)
-    for name in ("wire.py", "counting.py"):
-        os.symlink(PROGRAMS / name, place / name)
+    for file in ("wire.py", "counting.py"):
+        os.symlink(PROGRAMS / file, place / file)
     (place / "manifest.json").write_text(
         json.dumps({"command": ["/usr/bin/python3", "counting.py"],
                     "arguments": {"--rate": "number", "--curved": "flag", "--fault": "text",
                                   "--optimizer": "text", "--state": "flag", "--pause": "number",
                                   "--times": "number", "--on": "number", "--loop": "number",
-                                  "--steps": "number"}}))
+                                  "--steps": "number"}, **changes}))
 
 
 def job(**program):
@@ -230,6 +230,20 @@ def test_without_leave_only_named_programs_run_with_the_arguments_of_their_manif
     assert "cannot be the name" in refused(service, job(name="../programs/counting"),
                                            "/program/name")
     assert "uploaded" in refused(service, job(digest="00ff"), "/program/digest")
+
+
+def test_what_a_manifest_sets_reaches_the_program_and_no_answer(service):
+    secret = "known-to-the-operator-alone"
+    put(service.dir, "keyed", env={"API_KEY": secret}, command=[
+        "/bin/sh", "-c", 'test -n "$API_KEY" && exec /usr/bin/python3 counting.py'])
+    id = service.submit(job(name="keyed"))
+    service.wait(id, "succeeded")
+    artifacts = service.get(f"jobs/{id}/artifacts").json()["artifacts"]
+    told = [service.artifact(id, a["name"]) for a in artifacts]
+    for path in ("", "/logs", "/workers", "/assignments", "/series", "/evaluations"):
+        told.append(service.get(f"jobs/{id}{path}").content)
+    told += [service.get(path).content for path in ("jobs", "programs", "nodes", "audit")]
+    assert len(told) > 10 and not [t[:200] for t in told if secret.encode() in t]
 
 
 def test_with_leave_a_job_may_bring_its_command(tmp_path):
