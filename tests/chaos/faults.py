@@ -176,6 +176,10 @@ class Faults:
             clocks[name].turn(0)
         return f"of {name} by {seconds} s for {2 * moment.seconds:.1f} s"
 
+    def lose_power(self, job, moment):
+        """A whole machine: all of its processes end at once, and it is started again."""
+        return self.world.lose_power(moment)
+
     def fill_disk(self, job, moment):
         return self.world.fill_disk(moment.seconds)
 

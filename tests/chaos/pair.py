@@ -19,6 +19,7 @@ import redis
 
 from agents import Agent
 from netns import Network, reason_against
+from power import lose_power
 from programs import AT_ROOT, BUILD
 from service import PATIENCE, proc_file, processes_of, program_of, until
 from world import House
@@ -147,6 +148,30 @@ class Pair(House):
             time.sleep(seconds)  # the fault itself
         finally:
             self.net[host].set_rate(RATE)
+
+    def lose_power(self, moment):
+        """One of the hosts, or the hub with the store, both coordinators and the keepers. Nobody is
+        told by its network either."""
+        names = sorted(self.net.hosts)
+        host = self.net[names[moment.pick % len(names)]]
+        seconds, is_hub = 4 * moment.seconds, host is self.hub
+        with self.coordinator_hit() if is_hub else contextlib.nullcontext():
+            with self.cut(host.name):
+                ended = lose_power("net", host.path)
+                time.sleep(seconds)  # the fault itself
+            self.start_hub() if is_hub else self.start_host(host.name)
+        return f"of {host.name} for {seconds:.1f} s, {ended} processes"
+
+    def start_hub(self):
+        for process in (self.process, self.standby[0]):
+            process.wait()
+        self.redis_is_back(self.server)
+        self.take_over(*self.start_coordinator())
+        self.standby = self.start_coordinator()
+
+    def start_host(self, name):
+        self.agents[name].process.wait()
+        self.agents[name].start()
 
     def text(self):
         return self.log_path.read_text(errors="replace")

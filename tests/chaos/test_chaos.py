@@ -26,13 +26,14 @@ LIVING = "queued,launching,running,pausing,paused,cancelling"
 HOUSE = {"kill_worker": 3, "kill_keeper": 2, "kill_mpirun": 2, "kill_redis": 2,
          "kill_coordinator": 3, "stop_worker": 2, "stop_redis": 1, "stop_coordinator": 1,
          "stop_mpirun": 1, "freeze_worker": 1, "freeze_keeper": 1, "fill_disk": 1, "pause_job": 1,
-         "cancel_job": 1, "turn_clock": 1}
+         "cancel_job": 1, "turn_clock": 1, "lose_power": 1}
 if not CAN_MOUNT:
     del HOUSE["fill_disk"]  # its disk would be the machine's
+    del HOUSE["lose_power"]  # by its mounts its processes are known
 PAIR = {"kill_agent": 2, "stop_agent": 1, "kill_daemon": 2, "cut_link": 3, "slow_link": 1,
         "kill_coordinator": 3, "freeze_coordinator": 2, "kill_redis": 2, "stop_redis": 1,
         "kill_worker": 2, "kill_keeper": 1, "kill_mpirun": 1, "freeze_worker": 1, "pause_job": 1,
-        "cancel_job": 1, "turn_clock": 2}
+        "cancel_job": 1, "turn_clock": 2, "lose_power": 2}
 
 
 class Episode:

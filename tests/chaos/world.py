@@ -17,6 +17,7 @@ import redis
 import requests
 
 from clock import WallClock
+from power import lose_power
 from service import ROOT, Service, proc_file, processes_of, program_of, until
 
 # a disk and a /dev/shm of its own: root's only, and not every container's root
@@ -32,13 +33,21 @@ class Place:
     def __init__(self):
         # it ends with its standard input, so also with this process
         self.holder = subprocess.Popen(
-            ["unshare", "--mount", "sh", "-c", "mount -t tmpfs tmpfs /dev/shm && echo && cat"],
+            ["unshare", "--mount", "sh", "-c",
+             "mount -t tmpfs tmpfs /dev/shm && echo && exec cat"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.holder.stdout.readline()
         self.shm = pathlib.Path(f"/proc/{self.holder.pid}/root/dev/shm")
 
     def command(self, command):
         return ["nsenter", f"--mount=/proc/{self.holder.pid}/ns/mnt", *map(str, command)]
+
+    def lose_power(self):
+        """How many processes have ended. What was in memory is lost with them."""
+        ended = lose_power("mnt", f"/proc/{self.holder.pid}/ns/mnt", stays=[self.holder.pid])
+        for path in self.shm.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        return ended
 
     def close(self):
         self.holder.stdin.close()
@@ -126,6 +135,13 @@ class House(Service):
             yield
         finally:
             self.coordinator_is_hit = False
+
+    def lose_power(self, moment):
+        with self.coordinator_hit():
+            ended = self.place.lose_power()
+            self.process.wait()
+            self.start()
+        return f"of the house, {ended} processes"
 
     def redis_is_back(self, old):
         """The coordinator has started another one, which could not write its number to a full
