@@ -118,6 +118,8 @@ enum wire_flags {
     WIRE_FINAL = 131072, /* FAILED: it would fail in the same way if it were started again */
     WIRE_MORE = 262144,  /* EPOCHS: so many at least; more may follow, and then EPOCHS comes again,
                           between two epochs, with their number */
+    WIRE_SUMS = 1048576, /* WELCOME: several ranks sum the gradients of each pass before GO, those
+                            of one that says WIRE_HELD_BACK as zeros */
     WIRE_KEEP = 524288   /* WELCOME: nobody else has the parameters, and they are few. The program
                           copies parameters and statistics to the end of the block before each step
                           of its own (wire_keep_at, struct wire_shared) */

@@ -186,6 +186,11 @@ int es_ready(int index);
  * not weigh 0. The same during a run. */
 int es_takes_gradients(void);
 
+/* 1: es_gradients sums over several ranks, and es_held_back costs the same exchange, so a program
+ * that accumulates may let each slice's gradients be summed. 0: a server takes what es_gradients
+ * gives as a step, or nodes step by themselves. The same during a run. */
+int es_sums_gradients(void);
+
 /* Of nothing but a loss: {.samples = -1, .loss = loss, .correct = -1, .learning_rate = NAN}. */
 struct es_result {
     int64_t samples;      /* that the slice really had; -1: its count */

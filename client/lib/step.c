@@ -101,6 +101,11 @@ PUBLIC int es_takes_gradients(void)
     return es_usable("es_takes_gradients") < 0 ? -1 : es_session.takes && !es_session.inside;
 }
 
+PUBLIC int es_sums_gradients(void)
+{
+    return es_usable("es_sums_gradients") < 0 ? -1 : (es_session.welcome.flags & WIRE_SUMS) != 0;
+}
+
 /* Is a slice open, and is what the program tells of it a number of 0 or more? */
 static int check_told(const char *call, const char *what, double value)
 {

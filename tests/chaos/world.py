@@ -115,7 +115,8 @@ class House(Service):
 
     # -- who can be hit ----------------------------------------------------------------------------
     def redis_pid(self):
-        return int((self.disk / "redis.pid").read_text())
+        told = (self.disk / "redis.pid").read_text()
+        return int(told or self.redis().info("server")["process_id"])  # empty: the disk was full
 
     def mpirun(self, id):
         return next((p for p in processes_of(id) if program_of(p) == "mpirun"), None)

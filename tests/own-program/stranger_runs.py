@@ -12,6 +12,7 @@ from real_rank import run_local
 PROGRAMS = {
     "accumulate": (24, 5e-6),
     "accumulate_rest": (16, 5e-6),
+    "accumulate_sum": (16, 2e-5),
     "adapters": (32, 2e-5),
     "amp": (96, 5e-3),
     "annotated": (32, 2e-5),
@@ -24,6 +25,7 @@ PROGRAMS = {
     "ctc_speech": (32, 2e-5),
     "data_prefetcher": (32, 2e-5),
     "distill": (32, 2e-5),
+    "double_cycle": (32, 2e-6),
     "dqn": (32, 2e-5),
     "early_stopping": (96, 2e-6),
     "filtered": (32, 2e-5),

@@ -40,7 +40,8 @@ def test_a_look_at_a_batch_is_no_epoch_that_is_passed_over(torch_programs, run_p
 # a step's second batch, and its first; before the first step of all
 @pytest.mark.parametrize("name, at", [("accumulate_rest", 9), ("steps", 8), ("steps", 7),
                                       ("accumulate_rest", 2), ("accumulate_rest", 3),
-                                      ("by_hand", 2), ("by_hand", 3)])
+                                      ("by_hand", 2), ("by_hand", 3), ("accumulate", 2),
+                                      ("accumulate", 5), ("accumulate_sum", 6)])
 def test_one_that_is_killed_within_an_accumulation_ends_as_the_program_alone(
         torch_programs, run_programs, tmp_path, name, at):
     run_killed(torch_programs, run_programs, name, tmp_path, at, "backward")
@@ -52,6 +53,15 @@ def test_one_that_is_killed_within_an_epoch_continues_its_schedule_there(torch_p
     done = run_killed(torch_programs, run_programs, "fractional_schedule", tmp_path, 5, "backward",
                       "none")
     assert "epoch 2 goes on behind the first 1 of its 3 batches" in done.stderr
+
+
+@pytest.mark.parametrize("at, within, again", [(2, "backward", ""), (5, "", ""), (5, "", "none"),
+                                               (9, "backward", "")])
+def test_a_schedule_that_prepare_was_not_given_goes_on_with_what_64_bits_say(
+        torch_programs, run_programs, tmp_path, at, within, again):
+    """Nobody but another rank's process knows how often it has stepped, and the block has 32
+    bits."""
+    run_killed(torch_programs, run_programs, "double_cycle", tmp_path, at, within, again)
 
 
 def test_a_schedule_that_asks_for_the_loaders_length_in_each_step_has_an_epochs(

@@ -123,6 +123,7 @@ CALLS = {
     "es_begin": [c_int64],
     "es_again": [],
     "es_takes_gradients": [],
+    "es_sums_gradients": [],
     "es_weight": [c_double],
     "es_loading": [c_double],
     "es_gradients": [POINTER(Result)],

@@ -112,6 +112,7 @@ class Run:
         self.kept = ctypes.cast(at, ctypes.POINTER(ctypes.c_double * library.KEPT)).contents
         self.ready = self._library.ready
         self.takes_gradients = bool(self._library.takes_gradients())
+        self.sums_gradients = bool(self._library.sums_gradients())
         self._slice, self._result = library.Slice(), library.Result(correct=-1)  # of every step
         self._at_slice, self._at_result = byref(self._slice), byref(self._result)
         self._watch_end()

@@ -238,7 +238,7 @@ static int has_steps_granted(void)
     struct es_run run;
     struct es_slice a;
 
-    MUST(join(&run, 0) == 0 && es_takes_gradients() == 1);
+    MUST(join(&run, 0) == 0 && es_takes_gradients() == 1 && es_sums_gradients() == 0);
     MUST(es_next(&a) == 1 && es_begin(0) == 0 && es_gradients(&good) == ES_GO_STEP);
     MUST(es_again() == 0 && es_gradients(&good) == ES_GO_VOID);
     MUST(es_next(&a) == 1 && es_begin(1) == 0 && es_gradients(&bad) == ES_GO_VOID);
@@ -274,6 +274,28 @@ static void test_a_granted_step_waits_for_nothing_unless_its_pass_is_no_plain_on
             standin_say(&r, WIRE_GO, WIRE_SKIP_STEP | WIRE_VOID);
         }
     }
+    standin_get(&r, WIRE_LEAVE, NULL);
+    assert_int_equal(standin_exit(&r), 0);
+    standin_end(&r);
+}
+
+static int is_summed(void)
+{
+    struct es_run run;
+
+    MUST(join(&run, 0) == 0 && es_sums_gradients() == 1 && es_takes_gradients() == 1);
+    return es_leave();
+}
+
+static void test_a_program_knows_whether_all_ranks_sum_each_pass(void **state)
+{
+    struct standin r;
+
+    standin_run(&r, is_summed);
+    r.welcomes = WIRE_SUMS;
+    standin_welcome(&r, 8, WIRE_VERSION);
+    standin_get(&r, WIRE_READY, NULL);
+    standin_say(&r, WIRE_START, 0);
     standin_get(&r, WIRE_LEAVE, NULL);
     assert_int_equal(standin_exit(&r), 0);
     standin_end(&r);
@@ -432,6 +454,7 @@ int main(void)
         cmocka_unit_test(test_a_step_of_one_bucket_is_one_packet_each_way),
         cmocka_unit_test(test_what_a_pass_waited_for_its_samples_goes_with_its_gradients),
         cmocka_unit_test(test_a_granted_step_waits_for_nothing_unless_its_pass_is_no_plain_one),
+        cmocka_unit_test(test_a_program_knows_whether_all_ranks_sum_each_pass),
         cmocka_unit_test(test_parameters_are_copied_before_the_steps_of_a_slice),
         cmocka_unit_test(test_a_pass_that_did_not_end_is_void_and_one_held_back_sends_no_bucket),
         cmocka_unit_test(test_a_hold_saves_the_programs_state_and_changes_parameters),

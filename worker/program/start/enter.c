@@ -213,9 +213,8 @@ static int send_welcome(struct program *p, const struct entry *at, struct err *e
     m.welcome.step = at->step;
     m.welcome.seed = p->ask.spec->seed;
     block_describe(&p->block, &p->ask.spec->network, &m);
-    if (p->ask.comm->workers == 1 &&
-        strategy_find(p->ask.spec->strategy.type)->program->step == STEP_BY_PROGRAM_ON_SUM) {
-        m.flags |= WIRE_OWN_GRADIENTS;
+    if (strategy_find(p->ask.spec->strategy.type)->program->step == STEP_BY_PROGRAM_ON_SUM) {
+        m.flags |= p->ask.comm->workers == 1 ? WIRE_OWN_GRADIENTS : WIRE_SUMS;
     }
     if (p->state.n > 0) {
         m.flags |= WIRE_HAS_STATE;

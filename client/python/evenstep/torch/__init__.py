@@ -55,6 +55,7 @@ class Program:
         self.place = self.passes.place = Place(self.run, self.stream)
         self.state = state.State(self.run, self.stream, models, optimizers, schedulers, others)
         self.run.save = self.state.save
+        self.run.before_give = self.blocks.check
         self.run.before_leave = self._close
         self.run.before_log = self.passes.ahead.evaluates
         optimizer.watch(self.passes, self.blocks)
@@ -67,6 +68,7 @@ class Program:
         habits = Habits(self.passes, self.stream, self.place.length)
         figures = Plateau(self.run, self.stream, self.state)
         self.state.schedules = schedules.watch(self.passes, habits, figures, self.place.length)
+        self.state.schedules.on_step = self.state.find
         self.objects = given.replaced(objects, loader, made)
         self.run.on_start, self.run.reload = self._start, self.state.load
 

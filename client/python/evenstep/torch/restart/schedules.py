@@ -46,6 +46,7 @@ class _Watch:
         self.paces = weakref.WeakKeyDictionary()
         self.inside = self.told = False
         self.plateau = plateau
+        self.on_step = lambda scheduler: None
         self.first = -1, 0  # an epoch, and which of this process's batches its loop began with
 
     def steps(self, scheduler):
@@ -137,6 +138,8 @@ class _Watch:
     def stepper(self, step):
         @functools.wraps(step)
         def step_at_pace(scheduler, *args, **kwargs):
+            if not self.inside and self._is_mine(scheduler):
+                self.on_step(scheduler)
             count = 1 if args or kwargs else self.moves(scheduler)
             args = [self.place(scheduler, told) for told in args]
             was, self.inside = self.inside, True

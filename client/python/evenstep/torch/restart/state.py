@@ -11,7 +11,9 @@ import collections
 import contextlib
 import copy
 import io
+import pickle
 import sys
+import weakref
 
 import torch
 
@@ -116,7 +118,7 @@ class State:
         return torch.load(io.BytesIO(self.run.state), map_location="cpu", weights_only=False)
 
     def tell_what_is_not_restored(self):
-        if self.run.lacks and self.phase == 0:
+        if self.phase == 0 and (self.run.lacks or (self.run.resumed and self.run.rank == 0)):
             self.run.say(
                 "this program was started again. What it keeps beside the objects that prepare() "
                 "was given (a target network, an average of the weights, the best figure so far) "
@@ -130,6 +132,7 @@ class State:
         self.optimizers, self.schedulers, self.others = optimizers, schedulers, others
         self.phase += 1
         self.adopted = 0
+        self._found = []  # weak references to schedules that prepare() was not given
         if any(isinstance(other, dict) for other in others):
             self.place.again.leave_out()  # it counts from what these say
         if others:
@@ -151,13 +154,16 @@ class State:
         return own
 
     def save(self):
-        """Bytes for the rank. Parameters and running statistics are not in it: the rank has
-        them."""
+        """Bytes for the rank. Parameters and running statistics are not in it: the rank has them,
+        in 32 bits."""
         steps = self.stream.steps
         own = dict(self._mine(), buffers=steps.buffers.values(steps.in_a_step()))
         inner = [o.state_dict() for o in _inner(self.optimizers)]
         own.update({"inner": inner} if inner else {})
         own["habits"] = self.schedules.habits.save(self.schedulers)
+        own["found"] = [told for s in self._living() if (told := self._told_of(s))]
+        finer = steps.blocks.finer()
+        own.update({"finer": finer} if finer else {})
         former = self.stream.steps.former_gradients()
         if former is not None:
             own["former_gradients"] = former
@@ -184,6 +190,7 @@ class State:
                 self._load_optimizers(own)
         self._load_others(own)
         self._load_buffers(own)
+        self.stream.steps.blocks.refine(own.get("finer", {}))
         self.stream.steps.follow_former(own.get("former_gradients"))
         random_then = own["random"]
 
@@ -240,6 +247,48 @@ class State:
             s.load_state_dict(state)
         self.schedules.habits.load(self.schedulers, own.get("habits", ()))
         self._catch_up()
+        for scheduler in self._living():
+            self._load_found(scheduler, own)
+
+    # ---- schedules that prepare() was not given
+
+    def _living(self):
+        return [s for ref in self._found if (s := ref()) is not None]
+
+    def _told_of(self, scheduler):
+        """None: it has what no file takes."""
+        state = scheduler.state_dict()
+        try:
+            pickle.dumps(state)
+        except Exception:  # whatever its author has put there
+            return None
+        return type(scheduler).__name__, state, self.schedules.habits.save([scheduler])
+
+    def find(self, scheduler):
+        """A schedule steps. One that prepare() was not given is known from here on, and comes back
+        with a state when it steps for the first time: the nth living one of its class is the nth of
+        the state."""
+        known = [*self.schedulers, *self._living()]
+        if any(s is scheduler for s in known):
+            return
+        self._found.append(weakref.ref(scheduler))
+        own = self._kept()
+        if self._is_of_this_phase(own):
+            self._load_found(scheduler, own)
+
+    def _load_found(self, scheduler, own):
+        kind = type(scheduler)
+        nth = [s for s in self._living() if type(s) is kind].index(scheduler)
+        told = [t for t in own.get("found", ()) if t[0] == kind.__name__]
+        if nth >= len(told):
+            return
+        _, state, habit = told[nth]
+        scheduler.load_state_dict(state)
+        self.schedules.habits.load([scheduler], habit)
+        if self._older:
+            self.schedules.catch_up(scheduler, self._older)
+
+    # ---- a state that is older than the run
 
     def _pass_on(self, then, now):
         """The run has gone on since the state, from one of these places to the other."""

@@ -188,6 +188,22 @@ class Blocks:
         for slot in self.outside:
             slot.tensor.data.copy_(slot.view)
 
+    def finer(self):
+        """What the block has rounded, by name: values of 64 bits."""
+        return {
+            slot.name: slot.tensor.detach().clone()
+            for slot in self.outside
+            if slot.tensor.dtype == torch.float64
+        }
+
+    @torch.no_grad()
+    def refine(self, values):
+        """The same of a state, where the block has them rounded."""
+        for slot in self.outside:
+            value = values.get(slot.name)
+            if value is not None and torch.equal(value.float(), slot.view):
+                slot.tensor.copy_(value)
+
     @contextlib.contextmanager
     def kept(self):
         """Whatever is done within, all of it is afterwards as it was before."""

@@ -147,8 +147,11 @@ class Gradients:
     def send(self):
         """They go out as they stand."""
         for slot, to in zip(self.blocks.slots, self.blocks.gradients):
-            if slot.tensor.grad is not None:
-                to.copy_(slot.tensor.grad)
+            grad = slot.tensor.grad
+            if grad is None:
+                to.zero_()
+            elif grad.data_ptr() != to.data_ptr():
+                to.copy_(grad)
 
     def stash(self):
         """A batch that weighs nothing follows."""

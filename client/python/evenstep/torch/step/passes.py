@@ -23,9 +23,11 @@ A further pass over the same slice sends its own gradients alone. What param.gra
 is summed already, is set aside and added to the new sum. Where the difference of the step is sent,
 a further pass is the program's own and the rank does not hear of it.
 
-A slice is settled once its gradients were sent. Within no_sync they are kept, and settled as held
-back when the next slice begins. A slice without samples (another rank had them all) still gives the
-program a batch, so that its loop makes the same calls as everybody's; that batch weighs nothing.
+A slice is settled once its gradients were sent. Within no_sync they are kept. When the next slice
+begins, they are summed by themselves where all ranks sum in each step anyway, so that any rank has
+what an accumulation has so far; else the slice is settled as held back. A slice without samples
+(another rank had them all) still gives the program a batch, so that its loop makes the same calls
+as everybody's; that batch weighs nothing.
 """
 
 import math
@@ -58,6 +60,7 @@ class Passes:
         self.varies = False  # the program has had another number of them in one epoch
         self.settled = True  # its gradients were sent
         self.touched = False  # a pass over it has begun
+        self.held_back = False  # the last one was within no_sync
         self._idle = Idle()
         self.ahead = Ahead(run, self)
         self.answer = STEP
@@ -73,6 +76,7 @@ class Passes:
         self.loss = self.scaler = None
         self._own = False  # gradients of this pass stay where they are: the rank takes none
         self._local = False  # a further pass of which the rank does not hear
+        self._further = False  # the last pass was one more over its slice
         self.place = None  # place.py, once there is one
         self.made = lambda: None  # an optimizer that the program has made, and not stepped yet
         self.on_adopted = lambda optimizers: None
@@ -110,6 +114,8 @@ class Passes:
             self.blocks.difference()
             self.run.difference()
             self.blocks.refresh()
+        elif not self.settled and self.held_back and self.run.sums_gradients and not self.run.over:
+            self._sum_held_back()
         elif not self.settled and self.kept:
             self.run.held_back(self.samples, self._loss(), self._rate())
         elif not self.settled and not self.run.over:
@@ -152,7 +158,7 @@ class Passes:
         self.slice, self.samples, self.settled = piece, piece.count, False
         self.batches += 1
         self.buffers.slice_begins()
-        self.touched = self.spare = False
+        self.touched = self.spare = self.held_back = False
         self.spared = 0
         self.weight.begin(piece)
         self.loss = None
@@ -191,7 +197,7 @@ class Passes:
 
     def former_gradients(self):
         """Those of the passes that were made over this slice, in the middle of a further one."""
-        return self.gradients.before
+        return self.gradients.before if self._further else None
 
     def follow_former(self, gradients):
         """Another rank's: this process goes through the passes that were made, which are left out
@@ -230,15 +236,17 @@ class Passes:
         if not self._idle.trained:
             tell_hooks(self.run, self.blocks.slots)
         self.draws.pass_begins(self.slice)
-        self.touched = True
+        first, self.touched = not self.touched, True
         self._idle.trains()
         self.gradients.hook()
-        further = self.settled and not self.keeping
+        further = self._further = self.settled and not self.keeping
         self.weight.take(loss, self.scaler is not None, not self.settled)
         self.place.pass_begins()
         self._local = further and self.answer == DIFFERENCE and not self.weight.sums
         if further and not self._local:
             self._begin_further()
+        elif first and not self.kept and self._would_mix():
+            self.gradients.set_aside()
         if loss is not None:  # a GPU's is read when its backward pass is under way
             self.loss = loss.item() if loss.is_cpu else loss.detach()
         else:
@@ -259,6 +267,7 @@ class Passes:
             self._carry()
         if self._local:
             return
+        self.held_back = self.keeping
         if self.keeping:
             self.kept = self.weight.share() if self.weight.mine else self.kept
             return
@@ -295,7 +304,10 @@ class Passes:
     def abandon(self):
         """An exception ended the pass: no rank makes the step of this slice, unless the rank knows
         nothing of the pass."""
+        former = None if self._further else self.gradients.before
         self.gradients.drop()
+        if former is not None:
+            self.gradients.become(former)
         if not self._local:
             self.settled, self.kept = False, 0.0
 
@@ -306,6 +318,28 @@ class Passes:
         if self.slice.count:
             self.run.weight(self.weight.mine)
         self.gradients.set_aside()
+
+    def _would_mix(self):
+        """Gradients of former slices, which are whole already, must not stand beside those of this
+        one where these are scaled or counted once for each rank."""
+        return self.run.workers > 1 and (
+            self.weight.sums or (self.keeping and self.run.sums_gradients)
+        )
+
+    @torch.no_grad()
+    def _sum_held_back(self):
+        """Of a slice whose last pass was within no_sync. Where all ranks sum in each step anyway,
+        its gradients are summed behind its passes: then any rank has those of an accumulation."""
+        if self.weight.mine:
+            self.gradients.send()
+        else:
+            self.gradients.complete(False, 0)
+        self.kept = 0.0
+        answer = self.run.gradients(self.samples, self._loss(), self._rate())
+        if answer == STEP:
+            self.gradients.give_back()
+            self.gradients.counted()
+        self.gradients.add_before()
 
     @torch.no_grad()
     def _carry(self):
