@@ -1,6 +1,6 @@
-"""Runs a program of this folder as a script, and keeps the parameters that it ends with, and its
-arrays of the name `kept`: a case of module `strangers.run` is a program's name, with arguments of
-that test after it (ARGUMENTS)."""
+"""Runs a program of this folder, or `drawn_N`, the one of seed N (drawn.py), as a script, and keeps
+the parameters that it ends with, and its arrays of the name `kept`: a case of module
+`strangers.run` is a program's name, with arguments of that test after it (ARGUMENTS)."""
 
 import os
 import runpy
@@ -10,6 +10,7 @@ import sys
 import numpy as np
 
 import evenstep
+from drawn import Drawn
 from evenstep import arrays
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -113,6 +114,15 @@ def _go_through_again(seconds):
             again.SECONDS_MOST = float(seconds)
 
 
+def _file_of(name, output):
+    path = os.path.join(HERE, name + ".py")
+    if name.startswith("drawn_"):
+        path = f"{output}-{name}.py"
+        with open(path, "w") as file:
+            file.write(Drawn(int(name[6:])).text)
+    return path
+
+
 def _run(name, output):
     models, runs, prepare, join = [], [], evenstep.prepare, arrays.join
 
@@ -135,7 +145,7 @@ def _run(name, output):
     _go_through_again(os.environ.get("TEST_AGAIN"))
     evenstep.prepare, arrays.join = prepare_and_keep, join_and_keep
     sys.argv = [name + ".py", *ARGUMENTS.get(name, [])]
-    ended = runpy.run_path(os.path.join(HERE, name + ".py"), run_name="__main__")
+    ended = runpy.run_path(_file_of(name, output), run_name="__main__")
     values = _values(models or [ended["model"] for _ in "1" if "model" in ended])
     values.update((name, a) for run in runs for name, a in arrays._leaves(run.params, run.params))
     values.update(ended.get("kept", {}))
@@ -143,6 +153,6 @@ def _run(name, output):
 
 
 def __getattr__(name):
-    if not os.path.exists(os.path.join(HERE, name + ".py")):
+    if not (name.startswith("drawn_") or os.path.exists(os.path.join(HERE, name + ".py"))):
         raise AttributeError(name)
     return lambda output: _run(name, output)
