@@ -14,6 +14,7 @@ PROGRAMS = {
     "accumulate_rest": (16, 5e-6),
     "accumulate_sum": (16, 2e-5),
     "adapters": (32, 2e-5),
+    "alternating": (16, 2e-5),
     "amp": (96, 5e-3),
     "annotated": (32, 2e-5),
     "averaged": (96, 2e-5),

@@ -96,16 +96,18 @@ class Gradients:
             self._gpu.claim()
 
     @torch.no_grad()
-    def complete(self, counts, kept):
-        """The block has what no pass has reached, neither this one nor one before it whose
-        gradients are kept. counts: the slice of this one has samples."""
+    def complete(self, counts, goes_on):
+        """The block has what the pass has not reached: nothing, or what passes before it have left.
+        counts: its slice has samples; goes_on: what they have left counts here too, as it does
+        where it is kept, or where a mean of all ranks' sums is what it was."""
         if counts and all(self._fired):
             return
         for i, (slot, to) in enumerate(zip(self.blocks.slots, self.blocks.gradients)):
             grad = slot.tensor.grad
-            if kept and grad is not None:
+            if goes_on and grad is not None:
                 if not self._fired[i]:
-                    to.copy_(grad)
+                    if grad.data_ptr() != to.data_ptr():
+                        to.copy_(grad)
                     self._fired[i] = True
             elif not counts or not self._fired[i]:
                 to.zero_()

@@ -272,7 +272,9 @@ class Passes:
             self.kept = self.weight.share() if self.weight.mine else self.kept
             return
         if not self._own:
-            self.gradients.complete(self.weight.mine != 0, self.kept)
+            counts = self.weight.mine != 0
+            goes_on = bool(self.kept) or (counts and not self.weight.sums)
+            self.gradients.complete(counts, goes_on)
         self.answer = self.run.gradients(self.samples, self._loss(), self._rate())
         self.served |= self.answer == SKIP and self.samples > 0
         self.settled = self.stepped = True
@@ -333,7 +335,7 @@ class Passes:
         if self.weight.mine:
             self.gradients.send()
         else:
-            self.gradients.complete(False, 0)
+            self.gradients.complete(False, False)
         self.kept = 0.0
         answer = self.run.gradients(self.samples, self._loss(), self._rate())
         if answer == STEP:
