@@ -3,7 +3,7 @@
 #include "job/minibatch/reason.h"
 #include "tests/unit/job/balancing.h"
 
-static const char *const nodes[] = {"fast", "slow", "third"};
+static const char *const measured[] = {"fast", "slow", "third"};
 
 static void expect(const struct speeds *s, const int *next, const char *want)
 {
@@ -18,7 +18,7 @@ static void who_is_slow_is_who_was_measured_to_be_slow(void **state)
     const int sizes[] = {84, 44}, next[] = {94, 34}, back[] = {68, 60};
     const double seconds[] = {.10, .15};
     const struct line lines[] = {{0, .0035}, {0, .0025}};
-    const struct speeds s = {2, sizes, seconds, lines, nodes};
+    const struct speeds s = {2, sizes, seconds, lines, measured};
     (void)state;
     expect(&s, next, "fast computes 2.9 times faster than slow; its minibatch goes from 84 to 94");
     expect(&s, back,
@@ -36,7 +36,7 @@ static void of_a_line_only_the_form_counts(void **state)
     const struct line *const all[] = {proportional, constant, none};
     (void)state;
     for (int i = 0; i < 3; i++) {
-        const struct speeds s = {3, sizes, seconds, all[i], nodes};
+        const struct speeds s = {3, sizes, seconds, all[i], measured};
         expect(&s, next,
                "third computes 2.0 times slower than the median; its minibatch goes from 64 to 40");
     }
@@ -48,8 +48,8 @@ static void a_step_that_is_little_longer_is_told_in_percent(void **state)
     const int sizes[] = {44, 40, 40}, less[] = {40, 40, 44}, more[] = {48, 40, 36};
     const double longer[] = {.0412, .04, .04}, shorter[] = {.0388, .04, .04};
     const struct line lines[] = {{0, .001}, {0, .001}, {0, .001}};
-    const struct speeds slow = {3, sizes, longer, lines, nodes},
-                        fast = {3, (const int[]){36, 40, 48}, shorter, lines, nodes};
+    const struct speeds slow = {3, sizes, longer, lines, measured},
+                        fast = {3, (const int[]){36, 40, 48}, shorter, lines, measured};
     (void)state;
     expect(&slow, less,
            "fast takes 3 % longer than the median for a step; its minibatch goes from 44 to 40");
@@ -63,8 +63,8 @@ static void of_two_nodes_a_step_is_held_against_that_of_the_other(void **state)
     const int sizes[] = {20, 180}, next[] = {40, 160}, turned[] = {180, 20}, back[] = {160, 40};
     const double seconds[] = {.02, .2}, other[] = {.2, .02};
     const struct line lines[] = {{0, .001}, {0, .001}};
-    const struct speeds first = {2, sizes, seconds, lines, nodes},
-                        second = {2, turned, other, lines, nodes};
+    const struct speeds first = {2, sizes, seconds, lines, measured},
+                        second = {2, turned, other, lines, measured};
     (void)state;
     expect(&first, next,
            "fast finishes a step 10.0 times faster than slow; its minibatch goes from 20 to 40");
@@ -77,7 +77,7 @@ static void a_node_whose_minibatch_stays_explains_nothing(void **state)
     const int sizes[] = {64, 64, 64}, next[] = {68, 60, 64};
     const double seconds[] = {.060, .064, .200};
     const struct line lines[] = {{0, .001}, {0, .001}, {0, .003}};
-    const struct speeds s = {3, sizes, seconds, lines, nodes};
+    const struct speeds s = {3, sizes, seconds, lines, measured};
     (void)state;
     expect(&s, next,
            "fast computes 1.1 times faster than the median; its minibatch goes from 64 to 68");
@@ -89,7 +89,7 @@ static void speeds_are_those_of_an_equal_share(void **state)
     const int sizes[] = {2, 2}, next[] = {3, 1};
     const double seconds[] = {.008, .012};
     const struct line lines[] = {{.008, 0}, {0, .004}};
-    const struct speeds s = {2, sizes, seconds, lines, nodes};
+    const struct speeds s = {2, sizes, seconds, lines, measured};
     (void)state;
     expect(&s, next, "fast computes 1.5 times faster than slow; its minibatch goes from 2 to 3");
 }
@@ -99,7 +99,7 @@ static void a_change_that_nothing_speaks_for_names_nobody(void **state)
     const int sizes[] = {64, 64, 64}, next[] = {60, 64, 68};
     const double seconds[] = {.064, .064, .128};
     const struct line lines[] = {{0, .001}, {0, .001}, {0, .002}};
-    const struct speeds s = {3, sizes, seconds, lines, nodes};
+    const struct speeds s = {3, sizes, seconds, lines, measured};
     (void)state;
     expect(&s, next, "the nodes finish a step closer together");
 }
