@@ -55,7 +55,7 @@ bool session_open(struct session *s, const struct usage *use, int argc, char **a
 }
 
 /* What the service answered decides; where it was not asked, or did well, our own error does. */
-enum status session_status(const struct session *s)
+static enum status status_of(const struct session *s)
 {
     int refusal = s->client.refusal;
     if (s->err.code == ERR_NONE) {
@@ -85,7 +85,7 @@ enum status session_status(const struct session *s)
 
 int session_close(struct session *s, int result)
 {
-    int status = result > 0 ? result : (int)session_status(s);
+    int status = result > 0 ? result : (int)status_of(s);
     fflush(stdout);
     if (s->err.code != ERR_NONE) {
         session_complain(&s->err, s->client.problems);

@@ -27,10 +27,8 @@ void session_complain(const struct err *e, const char *problems);
 /* True: ready. False: *status is the exit status of the command, and the reason has been printed
  * (help, wrong use, no connection possible). */
 bool session_open(struct session *s, const struct usage *use, int argc, char **argv, int *status);
-/* The exit status that s->err means; STATUS_DONE without an error. */
-enum status session_status(const struct session *s);
 /* Prints s->err if there is one, closes, and gives the exit status: `result` where it is positive,
- * else session_status(). */
+ * else what s->err means, STATUS_DONE without an error. */
 int session_close(struct session *s, int result);
 
 /* The i-th argument; NULL: there are fewer. */

@@ -373,7 +373,7 @@ static void print_option(const struct opt *o, int width, FILE *out)
     text_fill(out, width, first, indent, text);
 }
 
-void opt_help(const struct opt *table, const char *usage, FILE *out)
+static void opt_help(const struct opt *table, const char *usage, FILE *out)
 {
     int width = terminal_width(out);
     width = width == 0 || width > HELP_MOST ? HELP_MOST : width;
@@ -401,14 +401,4 @@ int opt_begin(const struct opt *table, const char *usage, int argc, char **argv,
     opt_free(*v);
     *v = NULL;
     return OPT_HELPED;
-}
-
-void opt_example(const struct opt *table, FILE *out)
-{
-    for (; table->name; table++) {
-        fprintf(out, "# %s\n#%s = %s\n\n", table->help, table->name,
-                table->fallback  ? table->fallback
-                : table->metavar ? table->metavar
-                                 : "0");
-    }
 }

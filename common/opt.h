@@ -50,8 +50,5 @@ const char *opt_positional(const struct opt_values *v, int i);
 /* The index of the first positional, for a command whose positionals belong to another program and
  * are not parsed; argc or more: there is none. */
 int opt_first_positional(const struct opt *table, int argc, char **argv);
-void opt_help(const struct opt *table, const char *usage, FILE *out);
-void opt_example(const struct opt *table,
-                 FILE *out); /* configuration file with every default, commented */
 
 #endif

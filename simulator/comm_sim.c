@@ -347,11 +347,6 @@ int world_run(struct world *w, struct err *e)
     return deadlock(w, e);
 }
 
-double world_now(const struct world *w)
-{
-    return w->now;
-}
-
 int64_t world_events(const struct world *w)
 {
     return w->events;

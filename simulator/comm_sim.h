@@ -24,7 +24,6 @@ int world_set(struct world *w, int rank, void (*fn)(void *arg), void *arg, struc
 /* Runs until every rank has ended. A deadlock (no rank can go on) is an error that names the ranks
  * that wait. */
 int world_run(struct world *w, struct err *e);
-double world_now(const struct world *w);
 int64_t world_events(const struct world *w);
 /* The step of this rank's worker begins now: draws its jitter. */
 void world_step_begin(struct world *w, int rank);

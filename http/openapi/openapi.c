@@ -67,7 +67,8 @@ static json_t *tags_json(void)
         "How the service is: metrics, health, this description.");
 }
 
-json_t *openapi_json(void)
+/* OpenAPI 3.1. New reference. Files of the page (patterns with a star) are not part of it. */
+static json_t *description(void)
 {
     return json_pack("{s:s, s:{s:s, s:s, s:s, s:s}, s:[{s:s}], s:o, s:[{s:[]}, {s:[]}], s:o, s:o}",
                      "openapi", "3.1.0", "info", "title", "Evenstep", "version", "1", "summary",
@@ -84,7 +85,7 @@ static struct text *made; /* kept until the process ends; NULL: memory ran out *
 static void make_text(void)
 {
     size_t len = 0;
-    json_t *j = openapi_json();
+    json_t *j = description();
     char *text = j ? jsonx_dump(j, false, &len) : NULL;
     json_decref(j);
     made = text_new("application/json", text, len);

@@ -14,8 +14,6 @@
 
 struct route;
 
-/* OpenAPI 3.1. New reference. Files of the page (patterns with a star) are not part of it. */
-json_t *openapi_json(void);
 /* An Operation Object. New reference. */
 json_t *openapi_operation(const struct route *r);
 /* What operations refer to, as {"responses": {…}, "headers": {…}}. New reference. */

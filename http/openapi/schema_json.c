@@ -104,16 +104,6 @@ int schema_fields(const char *name, struct schema_field *out, int most)
     return n;
 }
 
-bool schema_has(const char *name, const char *key)
-{
-    struct schema_field all[SCHEMA_FIELDS];
-    int n = schema_fields(name, all, SCHEMA_FIELDS), i = 0;
-    while (i < n && strcmp(all[i].name, key) != 0) {
-        i++;
-    }
-    return i < n;
-}
-
 /* "Job?": the fields of Job, of which all but the first may be missing. */
 static json_t *some_of(const struct schema *s)
 {

@@ -32,8 +32,6 @@ struct schema_field {
     char name[64], type[64]; /* "metrics" "Metrics" */
 };
 int schema_fields(const char *name, struct schema_field *out, int most);
-/* Does a schema name this key? */
-bool schema_has(const char *name, const char *key);
 
 #define SCHEMA_JOB_STATES \
     "queued|launching|running|pausing|paused|cancelling|cancelled|succeeded|failed"

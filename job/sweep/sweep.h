@@ -94,8 +94,5 @@ json_t *sweep_run_spec(const struct sweep *sweep, const char *id, struct sweep_r
                        const char *before, int *failed);
 /* Nodes that a job of this trial asks for; on virtual ones 0. */
 int sweep_workers(const struct sweep *sweep, int trial);
-/* The tag that all jobs of a sweep have: "sweep:ID". */
-enum { SWEEP_TAG = 32 };
-void sweep_tag(char out[SWEEP_TAG], const char *id);
 
 #endif

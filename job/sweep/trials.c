@@ -138,16 +138,12 @@ static bool set_at(json_t *root, const char *pointer, json_t *value)
     }
 }
 
-void sweep_tag(char out[SWEEP_TAG], const char *id)
-{
-    snprintf(out, SWEEP_TAG, "sweep:%.20s", id);
-}
-
+/* The tag that all jobs of a sweep have: "sweep:ID". */
 static void set_tag(json_t *spec, const char *id)
 {
-    char tag[SWEEP_TAG];
+    char tag[32];
     json_t *tags = json_object_get(spec, "tags");
-    sweep_tag(tag, id);
+    snprintf(tag, sizeof tag, "sweep:%.20s", id);
     if (!json_is_array(tags)) {
         tags = json_array();
         json_object_set_new(spec, "tags", tags);

@@ -48,7 +48,7 @@ void pyramid_add(struct pyramid_bucket *b, const struct row *row)
     }
 }
 
-void pyramid_merge(struct pyramid_bucket *b, const struct pyramid_bucket *other)
+static void merge(struct pyramid_bucket *b, const struct pyramid_bucket *other)
 {
     b->rows += other->rows;
     b->samples += other->samples;
@@ -198,7 +198,7 @@ static int close_buckets(struct pyramid_writer *w, struct err *e)
         }
         w->have[l]++;
         if (l + 1 < PYRAMID_LEVELS) {
-            pyramid_merge(&w->open[l + 1], &w->open[l]);
+            merge(&w->open[l + 1], &w->open[l]);
         }
         pyramid_empty(&w->open[l]);
     }
@@ -279,7 +279,7 @@ int pyramid_writer_open(struct pyramid_writer *w, const char *base, int row_byte
             if (w->rows % width == 0 && w->have[l] < r.count[l + 1]) {
                 w->have[l]++;
                 if (l + 1 < PYRAMID_LEVELS) {
-                    pyramid_merge(&w->open[l + 1], &w->open[l]);
+                    merge(&w->open[l + 1], &w->open[l]);
                 }
                 pyramid_empty(&w->open[l]);
             }
@@ -387,7 +387,7 @@ void pyramid_range(struct pyramid_reader *r, int64_t a, int64_t b, struct pyrami
             width /= PYRAMID_FAN;
         }
         if (level) {
-            pyramid_merge(out, pyramid_level(r, level, a / width));
+            merge(out, pyramid_level(r, level, a / width));
         } else {
             pyramid_add(out, pyramid_row(r, a));
         }

@@ -34,7 +34,6 @@ struct pyramid_bucket {
 
 void pyramid_empty(struct pyramid_bucket *b);
 void pyramid_add(struct pyramid_bucket *b, const struct row *row);
-void pyramid_merge(struct pyramid_bucket *b, const struct pyramid_bucket *other);
 
 /* Writing. Rows are buffered up to the next multiple of 64. */
 struct pyramid_writer {

@@ -296,8 +296,9 @@ static void add_metadata(struct buf *model, struct buf *part, const json_t *meta
     }
 }
 
-int onnx_write(const char *path, const struct network *net, const float *params, const float *stats,
-               const json_t *metadata, struct err *e)
+/* metadata: an object of strings that the file repeats. */
+static int write_model(const char *path, const struct network *net, const float *params,
+                       const float *stats, const json_t *metadata, struct err *e)
 {
     struct exporter x = {.net = net};
     struct buf model;
@@ -360,7 +361,7 @@ int onnx_export(const char *artifact, const char *path, struct err *e)
         rc = artifact_read(artifact, &net, NULL, params, stats, e);
     }
     if (rc >= 0) {
-        rc = onnx_write(path, &net, params, stats, s.metadata, e);
+        rc = write_model(path, &net, params, stats, s.metadata, e);
     }
     free(params);
     free(stats);

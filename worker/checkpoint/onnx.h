@@ -10,11 +10,8 @@
 
 #include "job/network/network.h"
 
-/* metadata: an object of strings that the file repeats. Fails where ONNX has no operator for a
- * layer, and names the layer. */
-int onnx_write(const char *path, const struct network *net, const float *params, const float *stats,
-               const json_t *metadata, struct err *e);
-/* The same from an artifact or a checkpoint that says what its network is. */
+/* Writes `path` from an artifact or a checkpoint that says what its network is. Fails where ONNX
+ * has no operator for a layer, and names the layer. */
 int onnx_export(const char *artifact, const char *path, struct err *e);
 
 #endif

@@ -29,11 +29,6 @@ static const char *const outcomes[OUTCOMES] = {
     [OUTCOME_FAILED] = "failed",
 };
 
-const char *outcome_name(enum outcome o)
-{
-    return outcomes[o];
-}
-
 int64_t fact_number_last(int seat)
 {
     return ((int64_t)seat + 1) << 40;
@@ -43,7 +38,7 @@ int64_t fact_number_last(int seat)
 
 static void write_ended(json_t *j, const struct ended *end)
 {
-    json_object_set_new(j, "outcome", json_string(outcome_name(end->outcome)));
+    json_object_set_new(j, "outcome", json_string(outcomes[end->outcome]));
     json_object_set_new(j, "code", json_string(err_name(end->code)));
     json_object_set_new(j, "message", jsonx_text(end->message));
     json_object_set_new(j, "program", program_end_json(&end->program));

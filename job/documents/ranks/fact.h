@@ -69,7 +69,6 @@ enum { FACT_TYPES = FACT_ENDED + 1 };
 /* How an attempt ended, as its ranks tell it. */
 enum outcome { OUTCOME_FINISHED, OUTCOME_PAUSED, OUTCOME_STOPPED, OUTCOME_FAILED };
 enum { OUTCOMES = OUTCOME_FAILED + 1 };
-const char *outcome_name(enum outcome o); /* "finished", … */
 
 struct ended {
     enum outcome outcome;

@@ -32,7 +32,5 @@ extern const struct codec image_jpeg, image_png;
 int image_check_sides(const char *name, int64_t height, int64_t width, struct err *e);
 /* Memory for out->height x width x channels. */
 int image_room(const char *name, struct pixels *out, struct err *e);
-/* Luma of n pixels of three channels; `to` may be `from`. */
-void image_grey(uint8_t *to, const uint8_t *from, size_t n);
 
 #endif

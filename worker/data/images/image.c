@@ -35,8 +35,9 @@ int image_room(const char *name, struct pixels *out, struct err *e)
                              name, out->height, out->width);
 }
 
-/* As whole numbers of 16 bits: 0.299 red, 0.587 green, 0.114 blue. */
-void image_grey(uint8_t *to, const uint8_t *from, size_t n)
+/* Luma of n pixels of three channels, as whole numbers of 16 bits: 0.299 red, 0.587 green, 0.114
+ * blue. `to` may be `from`. */
+static void make_grey(uint8_t *to, const uint8_t *from, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const uint8_t *p = from + 3 * i;
@@ -83,7 +84,7 @@ int image_read(const uint8_t *bytes, size_t n, const char *name, const struct im
     struct pixels decoded;
     int rc = decode(&in, &decoded, e);
     if (rc == 0 && decoded.channels > form->channels) { /* first, as fewer values are resized */
-        image_grey(decoded.at, decoded.at, (size_t)decoded.height * (size_t)decoded.width);
+        make_grey(decoded.at, decoded.at, (size_t)decoded.height * (size_t)decoded.width);
         decoded.channels = IMAGE_GREY;
     }
     if (rc == 0) {

@@ -31,9 +31,6 @@ struct server_policy {
     struct program_part program; /* strategy_ops.program */
 };
 
-bool server_keeps_velocity(const struct server_policy *policy, const struct jobspec *spec);
-bool server_keeps_mean_square(const struct server_policy *policy, const struct jobspec *spec);
-
 /* strategy_ops.serve. */
 int server_serve(const struct server_policy *policy, struct rank_env *env,
                  const struct run_state *from, struct err *e);

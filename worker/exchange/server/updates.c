@@ -19,20 +19,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool server_keeps_velocity(const struct server_policy *policy, const struct jobspec *spec)
+static bool keeps_velocity(const struct server_policy *policy, const struct jobspec *spec)
 {
     return policy->own_velocity || spec->optimizer.momentum > 0;
 }
 
-bool server_keeps_mean_square(const struct server_policy *policy, const struct jobspec *spec)
+static bool keeps_mean_square(const struct server_policy *policy, const struct jobspec *spec)
 {
     return policy->mean_square && policy->mean_square(spec);
 }
 
 void server_footprint(const struct server_policy *policy, struct footprint *f)
 {
-    double state = (server_keeps_velocity(policy, f->spec) ? 1 : 0) +
-                   (server_keeps_mean_square(policy, f->spec) ? 1 : 0);
+    double state =
+        (keeps_velocity(policy, f->spec) ? 1 : 0) + (keeps_mean_square(policy, f->spec) ? 1 : 0);
     footprint_add(f, "server: weights, gradient, evaluation", f->params, 3);
     footprint_add(f, "server: rule state and group", f->params, state + 1);
     footprint_add(f, "server: what each node has", f->params + f->stats, f->workers);
@@ -46,7 +46,7 @@ int updates_init(struct updates *u, const struct server_policy *policy, const st
 {
     const struct jobspec *spec = env->spec;
     size_t all = env->n_params;
-    bool v = server_keeps_velocity(policy, spec), m2 = server_keeps_mean_square(policy, spec);
+    bool v = keeps_velocity(policy, spec), m2 = keeps_mean_square(policy, spec);
     memset(u, 0, sizeof *u);
     u->policy = policy;
     u->env = env;
