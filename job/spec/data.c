@@ -58,6 +58,20 @@ const struct catalog_param spec_data_params[] = {
     {.name = NULL},
 };
 
+/* The parameters of the format, those of other formats being 0. */
+static void read_format(struct data_spec *d, const json_t *full)
+{
+    const json_t *size = json_object_get(full, "size");
+    d->samples = fields_int(full, "samples");
+    d->test_samples = fields_int(full, "test_samples");
+    d->coarse = spec_is(full, "labels", "coarse");
+    d->stretch = spec_is(full, "fit", "stretch");
+    d->threads = (int)fields_int(full, "threads");
+    for (size_t i = 0; i < 2; i++) { /* 0: as spec_read_augment() finds right */
+        d->size[i] = (int)json_integer_value(json_array_get(size, i));
+    }
+}
+
 void spec_read_data(struct data_spec *d, struct fields *f)
 {
     struct fields in;
@@ -71,8 +85,6 @@ void spec_read_data(struct data_spec *d, struct fields *f)
     }
     d->format = format->id;
     fields_params(&in, format->params);
-    d->samples = fields_int(in.full, "samples");
-    d->test_samples = fields_int(in.full, "test_samples");
     if (format->id != CAT_FORMAT_GLYPHS) {
         const char *path = fields_text(&in, "path", true, SPEC_PATH);
         snprintf(d->path, sizeof d->path, "%s", path ? path : "");
@@ -88,13 +100,20 @@ void spec_read_data(struct data_spec *d, struct fields *f)
     fields_close(&in);
     d->shuffle = json_is_true(json_object_get(in.full, "shuffle"));
     d->validation = fields_real(in.full, "validation");
-    d->coarse = spec_is(in.full, "labels", "coarse");
-    d->stretch = spec_is(in.full, "fit", "stretch");
-    d->threads = (int)fields_int(in.full, "threads");
-    const json_t *size = json_object_get(in.full, "size");
-    for (size_t i = 0; i < 2; i++) { /* 0: as spec_read_augment() finds right */
-        d->size[i] = (int)json_integer_value(json_array_get(size, i));
-    }
+    read_format(d, in.full);
+}
+
+void spec_data_defaults(struct data_spec *d, int format)
+{
+    struct jsonx_problems problems = {0};
+    struct fields in;
+    json_t *full = json_object();
+    fields_open(&in, NULL, full, "", &problems);
+    fields_params(&in, catalog_get(format)->params);
+    *d = (struct data_spec){.format = format};
+    read_format(d, full);
+    jsonx_problems_release(&problems);
+    json_decref(full);
 }
 
 /* ---- augment --------------------------------------------------------------------------------- */

@@ -156,6 +156,9 @@ int jobspec_parse(struct jobspec *spec, const json_t *json, struct jsonx_problem
  * text of the first one. */
 int jobspec_read(struct jobspec *spec, const json_t *json, struct err *e);
 void jobspec_release(struct jobspec *spec);
+/* The section `data` where only the format is known (CAT_FORMAT_…): its parameters have their
+ * defaults, and there is no path. */
+void spec_data_defaults(struct data_spec *d, int format);
 /* Learning rate at an epoch (fraction allowed), schedule applied. */
 double jobspec_rate(const struct optimizer_spec *o, double epoch);
 /* Checks `batching` against the number of workers. jobspec_parse does so too; a caller that learns

@@ -212,6 +212,7 @@ static int read_dataset(struct dataset *d, const struct data_spec *spec, uint64_
         dataset_release(d);
         return err_prefix(e, "cannot read data set '%.100s'", name_of(spec));
     }
+    BUG_ON(d->input.rank == 0 || shape_count(&d->input) == 0);
     return 0;
 }
 

@@ -105,12 +105,13 @@ static bool may_digest(const struct listing *l, const json_t *about, int format)
 /* New reference, or NULL if it cannot be read. */
 static json_t *find_out(struct listing *l, const char *dir, const char *path, int format)
 {
-    struct data_spec spec = {.format = format};
+    struct data_spec spec;
     struct dataset d;
     char key[PATH_BYTES + 64], mark[20];
     snprintf(key, sizeof(key), "%s %s", catalog_get(format)->name, dir);
     stamp(dir, mark);
     json_t *about = recall(l, key, mark);
+    spec_data_defaults(&spec, format);
     memcpy(spec.path, path, strlen(path) + 1);
     if (!about && dataset_peek(&d, &spec, l->roots, NULL) == 0) {
         about = describe(&d, path, format);

@@ -54,21 +54,23 @@ json_t *preview(const char *roots, const char *path, bool whole, struct err *e)
 {
     char dir[PATH_BYTES];
     struct dataset d;
-    struct data_spec spec = {.size = {PICTURE_SIDE, PICTURE_SIDE},
-                             .threads = whole ? (int)sysconf(_SC_NPROCESSORS_ONLN) : 1};
+    struct data_spec spec;
     if (strlen(path) >= sizeof(spec.path) || strstr(path, "..")) {
         err_set(e, ERR_INVALID, "'%.80s' is not the path of a data set", path);
         return NULL;
     }
-    memcpy(spec.path, path, strlen(path) + 1);
     if (dataset_find(roots, path, dir, e) < 0) {
         return NULL;
     }
-    spec.format = dataset_detect(roots, dir);
-    if (spec.format < 0) {
+    int format = dataset_detect(roots, dir);
+    if (format < 0) {
         err_set(e, ERR_NOT_FOUND, "'%.200s' is not a data set of a known format", path);
         return NULL;
     }
+    spec_data_defaults(&spec, format);
+    memcpy(spec.path, path, strlen(path) + 1);
+    spec.size[0] = spec.size[1] = PICTURE_SIDE;
+    spec.threads = whole ? (int)sysconf(_SC_NPROCESSORS_ONLN) : 1;
     if (dataset_open_unread(&d, &spec, 0, roots, e) < 0) {
         return NULL;
     }

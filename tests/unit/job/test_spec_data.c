@@ -15,6 +15,19 @@ static void refused(const char *patch, const char *pointer, const char *part)
     refused_with(parse_with(patch), patch, pointer, part);
 }
 
+/* With which a data set is opened that is listed, before anybody has written a spec for it. */
+static void a_format_that_is_named_alone_has_the_defaults_of_its_parameters(void **state)
+{
+    struct data_spec d;
+    (void)state;
+    spec_data_defaults(&d, CAT_FORMAT_GLYPHS);
+    assert_true(d.format == CAT_FORMAT_GLYPHS && d.samples == 60000 && d.test_samples == 10000);
+    spec_data_defaults(&d, CAT_FORMAT_IMAGES);
+    assert_true(d.format == CAT_FORMAT_IMAGES && d.samples == 0 && d.threads == 2 && !d.stretch);
+    assert_true(d.size[0] == 0 && d.size[1] == 0); /* as the pictures have them */
+    assert_string_equal(d.path, "");
+}
+
 static void augmentation_is_read_key_by_key(void **state)
 {
     (void)state;
@@ -190,6 +203,7 @@ static void a_network_without_data_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_format_that_is_named_alone_has_the_defaults_of_its_parameters),
         cmocka_unit_test(augmentation_is_read_key_by_key),
         cmocka_unit_test(a_spec_with_augmentation_parses_to_the_same_again),
         cmocka_unit_test(the_preset_of_24x24_crops_cuts_them_unless_something_else_is_asked_for),
