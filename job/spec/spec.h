@@ -169,7 +169,9 @@ int jobspec_least_workers(const struct jobspec *spec);
 /* The spec for one attempt that has so many workers, from spec->json; new reference, NULL: memory
  * ran out. */
 json_t *jobspec_resized(const json_t *json, int workers);
+/* By the parameters of its strategy: `servers`, and `group_size`. */
 bool jobspec_uses_server(const struct jobspec *spec);
+bool jobspec_has_groups(const struct jobspec *spec); /* which average more often than all do */
 /* Properties of a strategy (CAT_STRATEGY_…) in the catalogue, beyond its parameters: how its
  * workers' replicas relate. */
 enum strategy_replicas {

@@ -66,10 +66,20 @@ bool jobspec_outlives_worker(const struct jobspec *spec)
            !(spec->program.given && jobspec_programs_meet(spec));
 }
 
-bool jobspec_uses_server(const struct jobspec *spec)
+static bool has_param(const struct jobspec *spec, const char *name)
 {
     const struct catalog_entry *entry = catalog_get(spec->strategy.type);
-    return entry != NULL && fields_has_param(entry->params, "servers");
+    return entry != NULL && fields_has_param(entry->params, name);
+}
+
+bool jobspec_uses_server(const struct jobspec *spec)
+{
+    return has_param(spec, "servers");
+}
+
+bool jobspec_has_groups(const struct jobspec *spec)
+{
+    return has_param(spec, "group_size");
 }
 
 /* ---- checks ---------------------------------------------------------------------------------- */

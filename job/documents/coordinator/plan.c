@@ -212,9 +212,10 @@ bool plan_outlives_worker(const struct plan *plan, const struct jobspec *spec)
 
 bool plan_takes_back(const struct plan *plan, const struct jobspec *spec)
 {
+    enum strategy_replicas replicas = strategy_traits(spec->strategy.type)->replicas;
     bool one_server = !jobspec_uses_server(spec) || plan->servers == 1,
-         alike = strategy_traits(spec->strategy.type)->replicas == REPLICAS_ALIKE,
-         joins = jobspec_uses_server(spec) || alike || !spec->program.given ||
-                 spec->strategy.type == CAT_STRATEGY_LOCAL_SGD;
+         alike = replicas == REPLICAS_ALIKE,
+         averages_all = replicas == REPLICAS_AVERAGED && !jobspec_has_groups(spec),
+         joins = jobspec_uses_server(spec) || alike || !spec->program.given || averages_all;
     return plan_outlives_worker(plan, spec) && one_server && joins;
 }
