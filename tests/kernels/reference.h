@@ -253,6 +253,24 @@ static inline double ref_activation(const struct layer *l, double x)
     }
 }
 
+static inline void ref_global_pool(const struct layer *l, const double *from, double *out)
+{
+    size_t n = shape_count(&l->out), area = shape_count(&l->in) / n;
+    for (size_t k = 0; k < n; k++) {
+        out[k] = 0;
+        for (size_t pixel = 0; pixel < area; pixel++) {
+            out[k] += from[pixel * n + k] / (double)area;
+        }
+    }
+}
+
+static inline void ref_flatten(const struct layer *l, const double *from, double *out)
+{
+    for (size_t k = 0; k < shape_count(&l->out); k++) {
+        out[k] = ref_counted(&l->in, from, k);
+    }
+}
+
 static inline void ref_layer(struct ref *r, int i, const struct dev_input *in, int sample)
 {
     const struct layer *l = &r->net->layers[i];
@@ -287,13 +305,7 @@ static inline void ref_layer(struct ref *r, int i, const struct dev_input *in, i
         }
         break;
     case CAT_LAYER_GLOBAL_AVERAGE_POOL:
-        for (size_t k = 0; k < n; k++) {
-            size_t area = shape_count(&l->in) / n;
-            out[k] = 0;
-            for (size_t pixel = 0; pixel < area; pixel++) {
-                out[k] += from[pixel * n + k] / (double)area;
-            }
-        }
+        ref_global_pool(l, from, out);
         break;
     case CAT_LAYER_RELU:
     case CAT_LAYER_LEAKY_RELU:
@@ -304,9 +316,7 @@ static inline void ref_layer(struct ref *r, int i, const struct dev_input *in, i
         }
         break;
     case CAT_LAYER_FLATTEN:
-        for (size_t k = 0; k < n; k++) {
-            out[k] = ref_counted(&l->in, from, k);
-        }
+        ref_flatten(l, from, out);
         break;
     default:
         fail_msg("the reference has no layer '%s'", catalog_get(l->type)->name);
