@@ -11,7 +11,8 @@
 #include "kernels/rules/trust.h"
 
 /* Of the kernels, in the order of enum rule. */
-static const char *const names[RULES] = {"apply_sgd", "apply_dc_asgd", "apply_trust"};
+static const char *const names[] = {"apply_sgd", "apply_dc_asgd", "apply_trust"};
+static_assert(sizeof(names) / sizeof(*names) == RULES, "apply_one() has each rule, and it a name");
 
 DEVICE_FN void apply_one(enum rule rule, const struct rule_args &a, float *w, float *v, float *m2,
                          float g, float pulled, float decay)
