@@ -2,12 +2,13 @@
 where it is there, and gives the same outputs as the worker's own program."""
 
 import os
+import re
 import subprocess
 
 import numpy as np
 import pytest
 
-from programs import AT_ROOT, BUILD, python_with
+from programs import AT_ROOT, BUILD, ROOT, python_with
 from service import Service, spec
 
 CHAIN = {
@@ -38,9 +39,18 @@ GRAPH = {
         {"type": "average_pool", "name": "half", "inputs": ["both"], "size": 3, "stride": 2,
          "padding": 1},
         {"type": "global_average_pool", "name": "mean"},
+        {"type": "flatten", "name": "flat", "inputs": ["half"]},
+        {"type": "concat", "name": "all", "inputs": ["mean", "flat"]},
         {"type": "dense", "name": "fc", "units": 3},
     ],
 }
+
+
+def test_a_network_here_has_every_layer_of_the_catalogue():
+    catalog = (ROOT / "job" / "spec" / "catalog.def").read_text()
+    layers = set(re.findall(r'^ENTRY\(LAYER, \w+, "(\w+)"', catalog, re.M))
+    here = {layer["type"] for network in (CHAIN, GRAPH) for layer in network["layers"]}
+    assert "dense" in layers and layers == here
 
 
 @pytest.fixture(scope="module")

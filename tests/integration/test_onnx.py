@@ -6,6 +6,7 @@ onnx and onnxruntime are in an environment of their own (deploy/setup api-tools)
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -36,6 +37,7 @@ EVERY_KIND = {
         {"type": "flatten", "inputs": ["p"], "name": "flat"},
         {"type": "dense", "units": 7}, {"type": "batch_norm"}, {"type": "relu", "name": "r"},
         {"type": "concat", "inputs": ["r", "mean"]}, {"type": "dense", "units": 5}]}
+WITHOUT_OPERATOR = set()  # layers of which there is none in ONNX
 RUN = """
 import sys, numpy as np, onnx, onnxruntime
 model = onnx.load(sys.argv[1])
@@ -45,6 +47,13 @@ x = np.load(sys.argv[2])
 session = onnxruntime.InferenceSession(sys.argv[1], providers=["CPUExecutionProvider"])
 np.save(sys.argv[3], session.run(["output"], {"input": x})[0])
 """
+
+
+def test_a_network_here_has_every_layer_of_the_catalogue():
+    catalog = (ROOT / "job" / "spec" / "catalog.def").read_text()
+    layers = set(re.findall(r'^ENTRY\(LAYER, \w+, "(\w+)"', catalog, re.M))
+    assert "dense" in layers and layers == set(plain.LAYERS)
+    assert layers - WITHOUT_OPERATOR == {layer["type"] for layer in EVERY_KIND["layers"]}
 
 
 @pytest.fixture(scope="module")
