@@ -21,7 +21,7 @@ from service import PATIENCE
 STEP = re.compile(
     r"^ *(?:In `(?P<file>[^`]+)`, (?P<how>after|before|replace) `(?P<text>[^`]+)`|New file "
     r"`(?P<new>[^`]+)`):\n(?P<indent> *)```(?:c|js)\n(?P<code>.*?)\n *```$", re.M | re.S)
-GUIDES = {"layer": 7, "format": 4, "strategy": 6, "device": 4, "figure": 2}
+GUIDES = {"layer": 7, "format": 6, "strategy": 6, "device": 4, "figure": 2}
 CONFORMANCE = ["build/tests/kernels/test_layers", "build/tests/kernels/test_update"]
 ROW_TESTS = ["build/tests/unit/job/test_row", "build/tests/unit/store/test_history",
              "build/tests/unit/store/test_history_files"]
@@ -157,15 +157,18 @@ def test_the_format_of_the_guide_is_trained_on(tree, tmp_path):
         labels = rng.integers(0, 4, n)
         points = rng.normal(0, 0.6, (n, 6)) + np.eye(4, 6)[labels] * 2
         (folder / f"{name}.csv").write_text(
-            "".join(f"{y}," + ",".join(f"{v:.4f}" for v in p) + "\n"
+            "kind,a,b,c,d,e,f\n" + "".join(f"{y}," + ",".join(f"{v:.4f}" for v in p) + "\n"
                     for y, p in zip(labels, points)))
     network = {"input": [6], "layers": [{"type": "dense", "units": 16}, {"type": "relu"},
                                         {"type": "dense", "units": 4}]}
-    train(tree, tmp_path, data={"format": "csv", "path": "points"}, model=network)
+    data = {"format": "csv", "path": "points", "header": True}
+    train(tree, tmp_path, data=data, model=network)
     torn = (folder / "train.csv").read_text().split("\n")
     torn[3] = "1,2,zebra"
     (folder / "train.csv").write_text("\n".join(torn))
     with pytest.raises(AssertionError, match="at byte"):
+        train(tree, tmp_path, data=data, model=network)
+    with pytest.raises(AssertionError, match="'train.csv' has no number .* at byte 0"):
         train(tree, tmp_path, data={"format": "csv", "path": "points"}, model=network)
 
 
