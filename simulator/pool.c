@@ -276,11 +276,15 @@ static struct dev_program *new_program(struct dev_replica *r, int batch, size_t 
     struct pool *p = pool_of(r);
     struct pool_job *job = r->impl;
     struct pool_program *own = calloc(1, sizeof *own);
+    if (!own) {
+        err_set(e, ERR_MEMORY, "memory ran out");
+        return NULL;
+    }
     pthread_mutex_lock(&p->lock);
     struct dev_program *real = take_idle(p, batch), *old = NULL;
     pthread_mutex_unlock(&p->lock);
     real = real ? real : p->inner->ops->program_new(&job->inner, batch, bucket_bytes, e);
-    if (!own || !real) {
+    if (!real) {
         free(own);
         return NULL;
     }
