@@ -7,6 +7,10 @@
 #include "cli/columns.h"
 #include "cli/status.h"
 
+/* How often a command that watches asks again where the service does not answer: it may be starting
+ * anew. */
+enum { SESSION_RETRIES = 40 };
+
 struct session {
     struct opt_values *options;
     struct client client;

@@ -14,7 +14,7 @@ static const char *text(const json_t *job, const char *key)
     return s ? s : "";
 }
 
-static bool is_id(const char *word)
+bool job_is_id(const char *word)
 {
     return strlen(word) == ID_LENGTH && word[strspn(word, "0123456789abcdef")] == '\0';
 }
@@ -76,7 +76,7 @@ static int list_candidates(struct session *s, const char *word, const json_t *fo
 
 int job_find(struct session *s, const char *word, char id[JOB_ID_BYTES])
 {
-    if (is_id(word)) {
+    if (job_is_id(word)) {
         snprintf(id, JOB_ID_BYTES, "%s", word);
         return 0;
     }

@@ -6,6 +6,8 @@
 
 enum { JOB_ID_BYTES = 64 };
 
+/* Is it a whole id, as jobs and sweeps have it? */
+bool job_is_id(const char *word);
 /* The id of the job that `word` names. A whole id is taken as it is, without a question to the
  * service. ERR_NOT_FOUND with the nearest name if there is none; ERR_INVALID if there are several,
  * which are listed in s->client.problems. */

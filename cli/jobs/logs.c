@@ -12,7 +12,7 @@
 #include "common/text/terminal.h"
 #include "common/text/text.h"
 
-enum { LINE_BYTES = 16 << 20, RETRIES = 40 };
+enum { LINE_BYTES = 16 << 20 };
 static const double period = 0.5;
 
 const struct opt logs_options[] = {
@@ -141,7 +141,7 @@ static int follow(struct log *l)
         }
         bool is_waited_for = rc == -ERR_NOT_FOUND && ended == 0;
         failures = rc == -ERR_UNAVAILABLE ? failures + 1 : 0;
-        if (rc < 0 && !is_waited_for && (rc != -ERR_UNAVAILABLE || failures > RETRIES)) {
+        if (rc < 0 && !is_waited_for && (rc != -ERR_UNAVAILABLE || failures > SESSION_RETRIES)) {
             return rc;
         }
         err_clear(&s->err);

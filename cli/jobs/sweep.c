@@ -3,12 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/jobs/find.h"
 #include "cli/jobs/jobs.h"
 #include "common/text/terminal.h"
 #include "common/clock.h"
 #include "common/json/jsonx.h"
 
-enum { PATH = 256, TITLES = 8, TITLE = 24, RETRIES = 40, ID_LENGTH = 16, LINE = 400 };
+enum { PATH = 256, TITLES = 8, TITLE = 24, LINE = 400 };
 static const double period = 1;
 
 const struct opt sweep_options[] = {
@@ -138,18 +139,13 @@ static void print_sweep(const json_t *sweep)
 
 /* ---- which one ------------------------------------------------------------------------------- */
 
-static bool is_id(const char *word)
-{
-    return strlen(word) == ID_LENGTH && strspn(word, "0123456789abcdef") == ID_LENGTH;
-}
-
 /* "/api/v1/sweeps/ID" and what follows, of an id, the beginning of one, or a name. */
 static int find(struct session *s, const char *word, const char *rest, char path[PATH])
 {
     size_t i;
     json_t *one, *found = NULL;
     int n = 0;
-    if (is_id(word)) {
+    if (job_is_id(word)) {
         snprintf(path, PATH, "/api/v1/sweeps/%s%s", word, rest);
         return 0;
     }
@@ -200,7 +196,7 @@ static int watch(struct session *s, const char *path)
     FILE *out = s->json ? stderr : stdout;
     for (int failures = 0;; clock_sleep(period)) {
         json_t *sweep = session_ask(s, "GET", path, NULL);
-        if (!sweep && (s->err.code != ERR_UNAVAILABLE || ++failures > RETRIES)) {
+        if (!sweep && (s->err.code != ERR_UNAVAILABLE || ++failures > SESSION_RETRIES)) {
             return -(int)s->err.code; /* a service that is restarted comes back */
         }
         if (!sweep) {

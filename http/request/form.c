@@ -8,8 +8,6 @@
 
 #include "http/content/accept.h"
 
-enum { PROBLEM_BYTES = 480 };
-
 int form_refuse(struct request *q, int status, const char *slug, const char *title,
                 const char *detail, const char *hint)
 {

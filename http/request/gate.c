@@ -9,8 +9,6 @@
 #include "http/request/form.h"
 #include "http/threads/guard.h"
 
-enum { PROBLEM_BYTES = 480 };
-
 int gate_refuse(struct request *q, const struct err *e)
 {
     reply_error(&q->reply, e, &q->problems);

@@ -23,6 +23,7 @@ enum {
     REQUEST_ID = 65,
     REQUEST_TARGET = 256,
     REQUEST_NOTE = 200,
+    PROBLEM_BYTES = 480,    /* the sentence of a refusal */
     REQUEST_KEY_MOST = 255, /* characters of an idempotency key */
     REQUEST_KEY = REQUEST_KEY_MOST + AUTH_NAME + 16
 };

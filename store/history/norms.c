@@ -15,7 +15,7 @@
 #include "store/history/meta.h"
 #include "store/history/parts.h"
 
-enum { POINTS_USUAL = 200, POINTS_MOST = 20000 };
+enum { POINTS_USUAL = 200 };
 static const char *const track = "norms"; /* in meta.json's list of what is superseded */
 
 struct norm_head {
@@ -286,7 +286,9 @@ json_t *history_norms_read(const char *job_dir, int points, struct err *e)
 {
     struct reading r = {0};
     json_t *out = NULL;
-    points = points < 1 ? POINTS_USUAL : points > POINTS_MOST ? POINTS_MOST : points;
+    points = points < 1                     ? POINTS_USUAL
+             : points > HISTORY_POINTS_MOST ? HISTORY_POINTS_MOST
+                                            : points;
     r.meta = history_dir(r.dir, job_dir, e) < 0 ? NULL : history_meta_load(r.dir, e);
     r.tensors = r.meta ? tensors_in(r.meta) : 0;
     if (r.meta && read_records(&r, e) >= 0) {

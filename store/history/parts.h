@@ -15,7 +15,11 @@
 #include "common/err.h"
 #include "job/row.h"
 
-enum { HISTORY_RANKS = 4096, HISTORY_PATH = 1000 };
+enum {
+    HISTORY_RANKS = 4096,
+    HISTORY_PATH = 1000,
+    HISTORY_POINTS_MOST = 20000 /* of a series in one answer */
+};
 
 struct history_evaluation {
     int64_t step;

@@ -24,7 +24,7 @@
 #include "store/history/series_axis.h"
 #include "store/history/source.h"
 
-enum { POINTS_MOST = 20000, POINTS_USUAL = 600, NODE_POINTS_LEAST = 8, WINDOWS = 4 };
+enum { POINTS_USUAL = 600, NODE_POINTS_LEAST = 8, WINDOWS = 4 };
 enum kind { KIND_NODE, KIND_JOB, KIND_TEST, KIND_RATE };
 
 /* What a request may name: the columns of a row that have a series, and series computed from
@@ -421,9 +421,9 @@ static int query_run(struct query *q, struct err *e)
 json_t *history_series(const char *job_dir, const struct series_ask *ask, struct err *e)
 {
     struct query q = {.axis = {.from = ask->from, .to = ask->to},
-                      .points = ask->points < 1             ? POINTS_USUAL
-                                : ask->points > POINTS_MOST ? POINTS_MOST
-                                                            : ask->points,
+                      .points = ask->points < 1                     ? POINTS_USUAL
+                                : ask->points > HISTORY_POINTS_MOST ? HISTORY_POINTS_MOST
+                                                                    : ask->points,
                       .node_points = ask->node_points};
     json_t *out = NULL;
     if (query_init(&q, job_dir, ask->names, ask->x, e) == 0 && query_run(&q, e) == 0) {

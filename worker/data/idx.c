@@ -14,7 +14,7 @@
 #include "worker/data/files/stored.h"
 #include "worker/data/files/unpacked.h"
 
-enum { IDX_UBYTE = 8, SIDE_MAX = 16384, DEFLATE_RATIO = 1032 };
+enum { IDX_UBYTE = 8, SIDE_MAX = 16384 };
 
 struct idx_file {
     gzFile f;

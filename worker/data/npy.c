@@ -23,7 +23,7 @@
 #include "worker/data/files/stored.h"
 #include "worker/data/files/unpacked.h"
 
-enum { AXES = 4, HEAD_MAX = 65536, CHUNK = 4096, DEFLATE_RATIO = 1032 };
+enum { AXES = 4, HEAD_MAX = 65536, CHUNK = 4096 };
 enum { LABELS = 1 << 24 }; /* whole numbers that a float holds */
 
 struct npy_file {

@@ -10,6 +10,8 @@
 #include "worker/data/files/mapped.h"
 #include "worker/data/files/received.h"
 
+enum { DEFLATE_RATIO = 1032 }; /* n packed bytes hold at most so many times n */
+
 /* Where unpacked files are kept. Set once, before any thread opens a data set; `home` is borrowed.
  */
 void unpacked_keep_in(const struct received *home);

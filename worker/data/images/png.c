@@ -7,10 +7,10 @@
 #include <setjmp.h>
 #include <string.h>
 
+#include "worker/data/files/unpacked.h"
 #include "worker/data/images/codec.h"
 
-/* deflate never packs better than 1032 : 1 */
-enum { MAGIC = 8, DEFLATE_RATIO = 1032, CHUNKS_MOST = 100, CHUNK_BYTES = 8 << 20 };
+enum { MAGIC = 8, CHUNKS_MOST = 100, CHUNK_BYTES = 8 << 20 };
 
 struct reader {
     png_structp png;
