@@ -1,11 +1,12 @@
-/* Sizes that all strategies use: see footprint.h. The words are those of lockstep strategies:
- * seven, and three for each rank. */
+/* Sizes that all strategies use: see footprint.h. The words are those of lockstep strategies
+ * (lockstep_words), with three for each rank where it has two. */
 #include "worker/exchange/footprint.h"
 
 #include <string.h>
 
 #include "common/err.h"
 #include "kernels/device.h"
+#include "worker/exchange/lockstep/steps/lockstep.h"
 
 void footprint_init(struct footprint *f, const struct jobspec *spec)
 {
@@ -17,7 +18,7 @@ void footprint_init(struct footprint *f, const struct jobspec *spec)
     f->params = n;
     f->optim = (double)dev_optim_floats(net, &spec->optimizer);
     f->stats = (double)net->n_stat_floats;
-    f->words = 7 + 3 * W;
+    f->words = WORDS + 3 * W;
     f->chunk = W > 1 ? n / W + 4096 : 0;
     f->summed = net->n_params;
 }
