@@ -7,15 +7,15 @@
 
 enum { LINE = 76 };
 
-/* Bytes of the UTF-8 character at p, and its code point. */
+/* Bytes of the UTF-8 character at p, as far as it is there, and its code point. */
 static size_t decode(const unsigned char *p, uint32_t *code)
 {
-    size_t n = *p < 0x80 ? 1 : *p < 0xe0 ? 2 : *p < 0xf0 ? 3 : 4;
+    size_t n = *p < 0x80 ? 1 : *p < 0xe0 ? 2 : *p < 0xf0 ? 3 : 4, i = 1;
     *code = n == 1 ? *p : *p & (0xffu >> (n + 1));
-    for (size_t i = 1; i < n && p[i]; i++) {
+    for (; i < n && p[i]; i++) {
         *code = *code << 6 | (p[i] & 0x3fu);
     }
-    return n;
+    return i;
 }
 
 /* One character as roff writes it; `first`: of a line. Returns its bytes. */
