@@ -52,6 +52,10 @@ static void a_host_tells_what_its_python_has(void **state)
     assert_int_equal(json_object_size(j), 0);
     assert_true(json_is_object(j));
     json_decref(j);
+    j = found_with("#!/bin/sh\nshift 2\necho \"{\\\"asked\\\": \\\"$*\\\"}\"\n");
+    assert_string_equal(json_string_value(json_object_get(j, "asked")),
+                        "numpy torch tensorflow keras jax");
+    json_decref(j);
     assert_null(found_with("#!/bin/sh\necho it is broken\nexit 1\n"));
     assert_non_null(strstr(err_.message, "it is broken"));
 }
