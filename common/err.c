@@ -65,9 +65,7 @@ int err_prefix(struct err *e, const char *fmt, ...)
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     memcpy(rest, e->message, sizeof rest);
-    size_t n = strlen(text);
-    int room = (int)(sizeof e->message - 3 > n ? sizeof e->message - 3 - n : 0);
-    snprintf(e->message, sizeof e->message, "%s: %.*s", text, room, rest);
+    snprintf(e->message, sizeof e->message, "%s: %s", text, rest);
     return -(int)e->code;
 }
 
