@@ -18,7 +18,7 @@ import os
 
 import torch
 
-from ..samples.beside import Beside
+from ..samples.zipped import Zipped
 from ..step.ahead import LOOKS_MOST
 from .again import Again
 from .habits import BATCHES, EPOCHS
@@ -28,7 +28,7 @@ from .rhythm import Rhythm
 class Place:
     def __init__(self, run, stream):
         self.run, self.stream, self.passes = run, stream, stream.steps
-        self.beside, self.again = Beside(run, self), Again(run, self)
+        self.zipped, self.again = Zipped(run, self), Again(run, self)
         self.length = 0  # global batches of an epoch; 0: nobody knows
         self._passed = -1, 0  # of this epoch so many batches were made by a process before
         self.step = 0  # of the program's loops over steps()

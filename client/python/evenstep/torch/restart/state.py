@@ -107,7 +107,7 @@ class State:
         own = self._kept()
         if own is not None:
             self.place.load(own)
-            self.place.beside.load(own.get("loop"))
+            self.place.zipped.load(own.get("loop"))
         self.begin_phase(optimizers, schedulers, others, own)
         self.tell_what_is_not_restored()
 
@@ -168,7 +168,7 @@ class State:
         if former is not None:
             own["former_gradients"] = former
         self.place.save(own)
-        loop = self.place.beside.save(self.stream.epoch)
+        loop = self.place.zipped.save(self.stream.epoch)
         if loop:
             own["loop"] = loop
         file = io.BytesIO()

@@ -3,5 +3,5 @@
 loader.py     the DataLoader, rebuilt over the stream of slices (../../stream.py)
 order.py      the order of a sampler of the program's own
 batches.py    batch samplers of the program's own
-beside.py     a loader that zip() has beside the training loader
+zipped.py     a loader that zip() has beside the training loader
 """

@@ -231,7 +231,7 @@ class Loader:
             return iter(self.given)  # an evaluation of the training data: no step is made of it
         behind = self.run.passing or self.stream.steps.place.again.may
         batches = self._going_on() if behind else self._batches()
-        self.stream.steps.place.beside.opens(sys._getframe(1), self.stream.epoch)
+        self.stream.steps.place.zipped.opens(sys._getframe(1), self.stream.epoch)
         plain = type(self.given).__iter__ is DataLoader.__iter__
         return batches if plain else self._as_given(batches)
 
@@ -404,7 +404,7 @@ class Loader:
                 # follows a loop may need its last batch or loss
                 yield from self._passed_over()
         if piece is not None:
-            self.stream.steps.place.beside.begins(piece)
+            self.stream.steps.place.zipped.begins(piece)
         while piece is not None:
             began = perf_counter()
             self.stream.steps.draws.step_begins(piece)

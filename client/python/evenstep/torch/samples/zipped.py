@@ -18,7 +18,7 @@ from ...run import asked_by_call
 from ..randomness import random_numbers, restore_random_numbers
 
 
-class Beside:
+class Zipped:
     def __init__(self, run, place):
         self.run, self.place = run, place
         self._loop = None  # the training loader's: {epoch, at: first batch, random: as it began}
