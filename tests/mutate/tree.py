@@ -19,7 +19,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # where mutants are made
-ROOMS = ("job", "store", "http", "coordinator", "worker/exchange", "worker/program")
+ROOMS = ("agent", "cli", "client/lib", "common", "coordinator", "http", "job", "simulator", "store",
+         "worker/exchange", "worker/program")
 COVERAGE = ["BUILD=build-coverage", "SAN=--coverage", "OPT=-O0"]
 SANDBOX = ["unshare", "--map-root-user", "--mount", "--pid", "--fork", "--kill-child",
            "--mount-proc", "sh", "-c",
