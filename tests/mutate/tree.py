@@ -181,8 +181,10 @@ class Builder:
 
     def link(self, test):
         """False: it cannot be linked. The mutant's object comes before the libraries, so that the
-        linker does not take the original from its library."""
-        words, out = list(self.commands["build/" + test.program]), self.tree.one / test.program
+        linker does not take the original from its library, and in place of the original where a
+        program has it for itself."""
+        words = [w for w in self.commands["build/" + test.program] if w != self.object]
+        out = self.tree.one / test.program
         out.parent.mkdir(parents=True, exist_ok=True)
         words[words.index("-o") + 1] = str(out)
         first = next(i for i, w in enumerate(words) if w.endswith(".a"))
