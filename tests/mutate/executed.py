@@ -25,7 +25,8 @@ def lines_run(tree):
     """{file: lines that ran since the counters were last removed}, of the rooms in which mutants
     are made; removes the counters."""
     counters = [str(p) for room in ROOMS
-                for p in (tree.path / "build-coverage" / room).rglob("*.gcda")]
+                for p in (tree.path / "build-coverage" / room).rglob("*.gcda")
+                if p.stat().st_size > 0]  # else a process was killed before it had written it
     lines = {}
     if counters:
         said = subprocess.run(["gcov", "--json-format", "--stdout", *counters], cwd=tree.path,
