@@ -287,6 +287,37 @@ static void its_nodes_are_free_where_the_coordinator_ends_between_two_attempts(v
     assert_int_equal(number_field(w, id, "restarts"), 0);
 }
 
+static bool is_claimed(struct world *w, const char *name)
+{
+    json_t *node = store_node_get(w->store, name, &err_);
+    assert_non_null(node);
+    bool claimed = json_is_string(json_object_get(node, "job"));
+    json_decref(node);
+    return claimed;
+}
+
+static void its_nodes_are_free_where_it_cannot_go_on_at_once(void **state)
+{
+    char id[STORE_ID], high[STORE_ID];
+    int step = 2;
+    struct world *w = world_running(state, 3, "{" ELASTIC "}", id);
+    submit(w, "{'priority': 1}", high);
+    steps_for(w, id, &step, 1);
+    assert_true(control_says(w, id, "pause"));
+    OK(store_node_set(w->store, "n1", "drained", "1", &err_));
+    OK(store_node_set(w->store, "n2", "drained", "1", &err_));
+    assert_true(is_claimed(w, "n1"));
+    ended(w, id, "paused");
+    tick(w, 0.5);
+    assert_state(w, id, "queued");
+    assert_false(is_claimed(w, "n1"));
+    assert_false(is_claimed(w, "n2"));
+    OK(store_node_set(w->store, "n1", "drained", NULL, &err_));
+    pass(w, 6);
+    assert_state(w, id, "launching"); /* as any other job, on what is free */
+    assert_int_equal(workers_of(last_attempt(w, id)), 1);
+}
+
 /* Of a long queue a turn tries the head and a part of the rest (queue.c). */
 static void it_goes_on_at_once_however_many_wait_before_it(void **state)
 {
@@ -319,6 +350,7 @@ int main(void)
         IN_A_WORLD(who_pauses_it_while_it_changes_its_size_has_it_paused),
         IN_A_WORLD(a_worker_that_died_is_replaced_when_its_node_is_well),
         IN_A_WORLD(its_nodes_are_free_where_the_coordinator_ends_between_two_attempts),
+        IN_A_WORLD(its_nodes_are_free_where_it_cannot_go_on_at_once),
         IN_A_WORLD(it_goes_on_at_once_however_many_wait_before_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
