@@ -184,6 +184,20 @@ static void what_is_searched_for_is_sent_whole_however_long(void **state)
     assert_int_equal(strncmp(service.asked[0], expected, strlen(expected)), 0);
 }
 
+static void metrics_of_the_service_are_text_or_json(void **state)
+{
+    (void)state;
+    answers(200, "evenstep_jobs 3\n");
+    run("metrics", "");
+    assert_string_equal(ran.out, "evenstep_jobs 3\n");
+    assert_asked(0, "GET /metrics");
+    service_close(state);
+    assert_int_equal(service_open(state), 0);
+    answers(200, "evenstep_jobs 3\n");
+    run("metrics", "--json");
+    assert_said(ran.out, "\"text\": \"evenstep_jobs 3\\u000a\"");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +209,7 @@ int main(void)
         WITH_A_SERVICE(all_logs_come_in_one_answer_and_in_json_with_their_rank),
         WITH_A_SERVICE(events_are_a_line_each_until_the_service_ends_them),
         WITH_A_SERVICE(what_is_searched_for_is_sent_whole_however_long),
+        WITH_A_SERVICE(metrics_of_the_service_are_text_or_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
