@@ -225,6 +225,42 @@ static void a_door_has_one_of_the_ports_that_are_given(void **state)
     end(&third);
 }
 
+static int knock_at(struct end *newcomer, const char *where)
+{
+    struct seat_visit v = {.attempt = "evenstep/a/1", .door = 0, .hello = {.rank = 1, .seat = 2}};
+    struct err e = {0};
+    snprintf(doors[0], DOCUMENT_DOOR, "%s", where);
+    int fd = seat_far_knock(&newcomer->links.far, &v, 0, &e);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return fd;
+}
+
+/* What is told of a door comes over the store. */
+static void what_is_no_address_and_port_is_no_door(void **state)
+{
+    static const char *const wrong[] = {"127.0.0.1", "localhost:%u", ":%u", "300.0.0.1:%u", ""};
+    char where[DOCUMENT_DOOR];
+    unsigned port;
+    struct end other, newcomer;
+    (void)state;
+    begin(&other, 0, "evenstep/a/1");
+    begin(&newcomer, 1, "evenstep/a/1");
+    seat_links_open_door(&other.links);
+    assert_int_equal(sscanf(doors[0], "127.0.0.1:%u", &port), 1);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        snprintf(where, sizeof where, wrong[i], port);
+        assert_true(knock_at(&newcomer, where) < 0);
+    }
+    snprintf(where, sizeof where, "127.0.0.1:%u", port + 65536); /* cut to 16 bits it is one */
+    assert_true(knock_at(&newcomer, where) < 0);
+    snprintf(where, sizeof where, "127.0.0.1:%u", port);
+    assert_true(knock_at(&newcomer, where) >= 0);
+    end(&other);
+    end(&newcomer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +269,7 @@ int main(void)
         cmocka_unit_test(who_says_nothing_holds_nobody_up),
         cmocka_unit_test(an_answer_without_the_key_breaks_the_link),
         cmocka_unit_test(a_door_has_one_of_the_ports_that_are_given),
+        cmocka_unit_test(what_is_no_address_and_port_is_no_door),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
