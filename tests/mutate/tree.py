@@ -42,10 +42,11 @@ def environment(tree, build):
 
 
 class Test:
-    """A test program, or a file of tests that drives one. `program` is what make builds."""
+    """A test program, or a file of tests that drives one. `programs` are what make builds: the test
+    itself, and what it starts."""
 
-    def __init__(self, name, program, command):
-        self.name, self.program, self._command = name, program, command
+    def __init__(self, name, programs, command):
+        self.name, self.programs, self._command = name, programs, command
 
     def command(self, build):
         return [str(word).replace("BUILD", str(build)) for word in self._command]
@@ -56,15 +57,16 @@ def tests_of(tree, only=""):
     found = []
     for c in sorted(tree.glob("tests/unit/*/test_*.c")):
         name = str(c.relative_to(tree))[:-2]
-        found.append(Test(name, name, ["BUILD/" + name]))
+        starts = ["evenstep-simulate"] if "evenstep-simulate" in c.read_text() else []
+        found.append(Test(name, [name, *starts], ["BUILD/" + name]))
     for py in sorted(tree.glob("tests/simulator/test_*.py")):
         name = str(py.relative_to(tree))
         pytest = ["/usr/bin/python3", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", name]
-        found.append(Test(name, "evenstep-simulate", pytest))
+        found.append(Test(name, ["evenstep-simulate"], pytest))
     for c in sorted(tree.glob("tests/mpi/test_*.c")):
         name = str(c.relative_to(tree))[:-2]
         for ranks in re.search(r"ranks: *([\d ]+)", c.read_text()).group(1).split():
-            found.append(Test(f"{name} on {ranks}", name, [*MPIRUN, "-np", ranks, "BUILD/" + name]))
+            found.append(Test(f"{name} on {ranks}", [name], [*MPIRUN, "-np", ranks, "BUILD/" + name]))
     return [test for test in found if test.name.startswith(only)]
 
 
@@ -97,7 +99,7 @@ class Tree:
         return tests_of(self.path, self.only)
 
     def programs(self):
-        return sorted({t.program for t in self.tests()})
+        return sorted({program for t in self.tests() for program in t.programs})
 
     def build(self):
         programs = self.programs()
@@ -179,13 +181,17 @@ class Builder:
             return "not compiled"
         return "same code" if code == self.plain else "other code"
 
-    def link(self, test):
+    def link(self, program):
         """False: it cannot be linked. The mutant's object comes before the libraries, so that the
         linker does not take the original from its library, and in place of the original where a
-        program has it for itself."""
-        words = [w for w in self.commands["build/" + test.program] if w != self.object]
-        out = self.tree.one / test.program
+        program has it for itself. A program that does not have the file stays as it is."""
+        words, out = list(self.commands["build/" + program]), self.tree.one / program
         out.parent.mkdir(parents=True, exist_ok=True)
+        library = f"build/lib{self.path.split('/')[0]}.a"
+        if self.object not in words and library not in words:
+            shutil.copy2(self.tree.path / "build" / program, out)
+            return True
+        words = [w for w in words if w != self.object]
         words[words.index("-o") + 1] = str(out)
         first = next(i for i, w in enumerate(words) if w.endswith(".a"))
         mutant = [*LINKER, str(self.tree.one / "mutant.o")]
