@@ -67,7 +67,7 @@ static void step_ops(struct sim_rank *r)
         }
     }
     r->n_ready = 0;
-    if (r->blocked && r->waiting && atomic_load(&r->waiting->state) != 0) {
+    if (r->waiting && atomic_load(&r->waiting->state) != 0) {
         r->runnable = true;
     }
 }
@@ -90,14 +90,12 @@ static int sim_wait(struct transport *t, struct comm_op *op, int parts, double d
         return atomic_load(&op->state);
     }
     r->waiting = op;
-    r->blocked = true;
     r->deadline_passed = false;
     r->wait_generation++;
     /* virtual waits may be long with slow nodes: only a deadlock ends them, see world_run() */
     (void)deadline;
     (void)parts;
     fiber_yield();
-    r->blocked = false;
     r->waiting = NULL;
     return atomic_load(&op->state);
 }
@@ -108,11 +106,9 @@ static void sleep_until(struct sim_rank *r, double time)
     if (time <= w->now) {
         return;
     }
-    r->blocked = true;
     r->waiting = NULL;
     events_push(w, time, r->rank, EVENT_DEADLINE, NULL, ++r->wait_generation);
     fiber_yield();
-    r->blocked = false;
 }
 
 static void sim_pace(struct transport *t, double share, int count)
@@ -378,7 +374,6 @@ static void give_back(struct sim_rank *r)
 {
     struct world *w = r->world;
     r->gathered = false;
-    r->blocked = true;
     r->waiting = NULL;
     r->wait_generation++;
     if (++w->n_back == w->workers) {
@@ -390,7 +385,6 @@ static void give_back(struct sim_rank *r)
         }
     }
     fiber_yield();
-    r->blocked = false;
 }
 
 void world_set_free(struct world *w, int rank, bool is_free)

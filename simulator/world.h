@@ -83,7 +83,7 @@ struct sim_rank {
                                twice */
     int n_ready, ready_room;
     bool again; /* a message of the operation that is being stepped arrived meanwhile */
-    bool blocked, deadline_passed, free_sends, runnable;
+    bool deadline_passed, free_sends, runnable;
     uint64_t wait_generation;
     int64_t extra_bytes; /* bytes that are added to the next message's cost */
     struct parcel *arrived[2],
