@@ -42,8 +42,8 @@ def environment(tree, build):
 
 
 class Test:
-    """A test program, or a file of tests that drives one. `programs` are what make builds: the test
-    itself, and what it starts."""
+    """A test program, or a file of tests that drives one. `programs` are what make builds: the
+    test itself, and what it starts."""
 
     def __init__(self, name, programs, command):
         self.name, self.programs, self._command = name, programs, command
@@ -66,7 +66,8 @@ def tests_of(tree, only=""):
     for c in sorted(tree.glob("tests/mpi/test_*.c")):
         name = str(c.relative_to(tree))[:-2]
         for ranks in re.search(r"ranks: *([\d ]+)", c.read_text()).group(1).split():
-            found.append(Test(f"{name} on {ranks}", [name], [*MPIRUN, "-np", ranks, "BUILD/" + name]))
+            command = [*MPIRUN, "-np", ranks, "BUILD/" + name]
+            found.append(Test(f"{name} on {ranks}", [name], command))
     return [test for test in found if test.name.startswith(only)]
 
 
