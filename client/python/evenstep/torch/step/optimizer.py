@@ -205,6 +205,7 @@ class _Watch:
                 + _why_not_summed(passes)
             )
         passes.server.before_step()
+        passes.changed.before_step(passes.samples)
         self.leave_out(optimizer)
         passes.place.optimizer_steps()
         self.steps = True

@@ -41,6 +41,7 @@ from ..randomness import Draws
 from .ahead import Ahead
 from .blocks import has_batch_norm
 from .buffers import Buffers
+from .changed import Changed
 from .gradients import Gradients
 from .idle import Idle
 from .optimizer import Served, describe
@@ -66,6 +67,7 @@ class Passes:
         self.answer = STEP
         self.served = False  # a server makes the steps, by the rule of the first optimizer
         self.server = Served(run, describe(optimizers))
+        self.changed = Changed(run)
         self.draws = Draws(run)
         self.buffers = Buffers(run, blocks.models, [slot.tensor for slot in blocks.statistics])
         self.keeping = False  # within no_sync
@@ -281,6 +283,8 @@ class Passes:
         self.kept = 0.0
         self._follow()
         self.gradients.add_before()
+        if self.answer in (STEP, DIFFERENCE):
+            self.changed.pass_ends(self.blocks.slots)
 
     def _follow(self):
         """What the rank's answer means for gradients and parameters."""
