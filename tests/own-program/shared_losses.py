@@ -300,7 +300,29 @@ LOSSES = {
     "weighted": lambda s: (entropies(s) * weights[s]).sum() / weights[s].sum(),
     "weighted within": lambda s: (entropies(s) * weights[s] / weights[s].sum()).sum(),
     "nanmean": lambda s: torch.nanmean(of_tokens(s).where(real[s], torch.nan)),
+    "masked, by time": lambda s: (of_tokens(s).t() * real[s].t()).sum() / real[s].sum(),
+    "mean of the masked / mean of the mask": lambda s: ((of_tokens(s) * real[s]).mean()
+                                                        / real[s].float().mean()),
+    "the same by a number": lambda s: ((of_tokens(s) * real[s]).mean()
+                                       / real[s].float().mean().item()),
+    "mean(0) of what is chosen": lambda s: entropies(s)[labels[s] > 0].mean(0),
+    "mean of means of chosen rows": lambda s: (error(s) ** 2)[labels[s] > 0].mean(1).mean(),
+    "mean of two choices": lambda s: torch.cat([entropies(s)[labels[s] == c]
+                                                for c in (0, 1)]).mean(),
+    "weights divided by their mean": lambda s: (entropies(s) * weights[s]
+                                                / weights[s].mean()).mean(),
+    "mean by the targets' mean square": lambda s: (error(s) ** 2).mean() / (y[s] ** 2).mean(),
+    "mean by its own value": lambda s: entropies(s).mean() / entropies(s).mean().detach(),
+    "two means, one by a constant": lambda s: (entropies(s).mean() / torch.tensor(0.5)
+                                               + error(s).pow(2).mean()),
+    "tokens in one row, sum / len": lambda s: F.cross_entropy(
+        line(rows[s]).flatten(0, 1), tokens[s].flatten(), reduction="sum") / len(x[s]),
     # sums
+    "tokens in one row, sum": lambda s: F.cross_entropy(
+        line(rows[s]).flatten(0, 1), tokens[s].flatten(), reduction="sum"),
+    "values in one row, sum": lambda s: F.mse_loss(
+        line(rows[s]).flatten(0, 1), rows[s].flatten(0, 1)[:, :3], reduction="sum"),
+    "sum by time": lambda s: of_tokens(s).t().sum(),
     "sum": lambda s: (error(s) ** 2).sum(),
     "half a sum": lambda s: 0.5 * (error(s) ** 2).sum(),
     "sum / 2": lambda s: (error(s) ** 2).sum() / 2,
@@ -365,6 +387,20 @@ LOSSES = {
     "by weights, and by a number": lambda s: F.cross_entropy(
         line(x[s]), labels[s], weight=torch.tensor([0.1, 1.0, 1.0])) + (
             entropies(s)[labels[s] > 0].sum() / max(1, int((labels[s] > 0).sum()))),
+    "weights of the mean 1": lambda s: (entropies(s) * (weights[s] / weights[s].mean())).mean(),
+    "mean by its own value, twice": lambda s: (
+        entropies(s).mean() / entropies(s).mean().detach()
+        + error(s).pow(2).mean() / error(s).pow(2).mean().detach()),
+    "means by a mask's mean, and over all": lambda s: (
+        (of_tokens(s) * real[s]).mean() / real[s].float().mean() + entropies(s).mean()),
+    "mean times its values / those that count": lambda s: (
+        (of_tokens(s) * real[s]).mean() * (torch.tensor(7.0 * len(x[s])) / real[s].sum())
+        + entropies(s).mean()),
+    "rows that are chosen before": lambda s: F.mse_loss(line(x[s][labels[s] > 0]),
+                                                        y[s][labels[s] > 0]),
+    "divergence of chosen rows": lambda s: F.kl_div(
+        line(x[s][labels[s] > 0]).log_softmax(1), y[s][labels[s] > 0].softmax(1),
+        reduction="batchmean"),
     "means in a stack": lambda s: torch.stack([error(s).pow(2).mean(), entropies(s).mean(),
                                                error(s).abs().mean()]).mean(),
     "time before the batch": lambda s: line(rows[s].transpose(0, 1)).pow(2).mean(),
@@ -378,7 +414,7 @@ REFUSALS = ("IS_SUM", "DIVIDED_BY_ALL", "NORMALIZED")
 TEXT = {name: getattr(told, name) for name in REFUSALS}
 NAMES = {getattr(told, name): name for name in ("SCALED", "CURVED", "RATIO", "COMPARED",
                                                    "SEVERAL_MEANS", "TIMES_COUNT", "BALANCED",
-                                                   "RAGGED")}
+                                                   "RAGGED", "AVERAGED", "IS_SUM")}
 
 
 class Run:

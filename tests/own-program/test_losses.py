@@ -63,6 +63,19 @@ def test_the_batch_size_that_is_the_number_of_a_nodes_values_is_told(torch_progr
         assert ("which is the number of values that this node's" in done.stderr) == says
 
 
+# Fairseq's way, by tokens or samples of the node; a constant and clipping are the same on each
+@pytest.mark.parametrize("way, says", [("own", True), ("mul", True), ("rows", True),
+                                       ("constant", False), ("clip", False)])
+def test_gradients_that_each_node_divides_by_a_number_of_its_own_are_told(torch_programs, tmp_path,
+                                                                         way, says):
+    command = torch_programs.command("strangers.run", "own_tokens", tmp_path / "rank")
+    done = run_local(command, [20, 12], {"type": "local-sgd", "k": 2}, tmp_path,
+                     variables={"TEST_TOKENS": way})
+    assert done.returncode == 0, done.stderr[-4000:]
+    told = "between backward() and the optimizer's step the gradients are divided by"
+    assert done.stderr.count(told) == 2 * says
+
+
 def test_a_step_behind_the_loop_is_refused_with_its_cause(torch_programs, tmp_path):
     command = torch_programs.command("strangers.run", "left_over", tmp_path / "rank")
     done = run_local(command, [20, 12], {"type": "sync"}, tmp_path)
@@ -149,7 +162,12 @@ VERDICTS = {
     "balance of experts": "BALANCED", "rows of unequal numbers": "RAGGED",
     "classes weighted by their numbers": "BALANCED",
     "positives weighted by their number": "BALANCED", "mean of classes' means": "SEVERAL_MEANS",
-    "boxes, and all of them": "RAGGED", "by weights, and by a number": "SEVERAL_MEANS",
+    "tokens in one row, sum": SUM, "values in one row, sum": SUM, "sum by time": SUM,
+    "weights of the mean 1": "AVERAGED", "mean by its own value, twice": "SEVERAL_MEANS",
+    "means by a mask's mean, and over all": "SEVERAL_MEANS",
+    "mean times its values / those that count": "BALANCED",
+    "rows that are chosen before": "RAGGED", "divergence of chosen rows": "RAGGED",
+    "boxes, and all of them": "SEVERAL_MEANS", "by weights, and by a number": "SEVERAL_MEANS",
 }
 COMPARED = {"hardest", "sorted", "similarities", "two views", "both ways", "of one class",
             "whitened", "centered", "cross-correlation",

@@ -21,158 +21,42 @@ import math
 import torch
 
 from ...run import Error
-from .graph import DEPTH_MOST, LINEAR, VALUE_BY_VALUE, constant_of, inputs_of, kind_of
-from .graph import is_squared_norm, of_parameters, shape_out
+from .graph import DEPTH_MOST, LINEAR, constant_of, inputs_of, is_squared_norm, kind_of
+from .graph import of_parameters, shape_out
 from .looped import have_own_divisors, loop_over_samples
-from .told import CURVED, DIVIDED_ALIKE, DIVIDED_BY_ALL, EITHER, HALVED, IS_SUM, NORMALIZED
-from .told import RATIO, SCALED, SEVERAL_MEANS
+from .rows import EXTREMES, NODES_MOST, chosen, is_by_time, is_mean, is_mean_over_samples
+from .rows import is_over_samples, is_product_over_samples, is_ragged, is_sum_over_samples
+from .rows import means_behind, numbers, shape_of_sum
+from .told import AVERAGED, CURVED, DIVIDED_ALIKE, DIVIDED_BY_ALL, EITHER, HALVED, IS_SUM
+from .told import NORMALIZED, RATIO, SCALED, SEVERAL_MEANS
 
 _DIVIDES = {"NllLossBackward0", "NllLoss2DBackward0"}
-_MEANS = {
-    "MeanBackward0",
-    "MseLossBackward0",
-    "SmoothL1LossBackward0",
-    "HuberLossBackward0",
-    "BinaryCrossEntropyBackward0",
-    "BinaryCrossEntropyWithLogitsBackward0",
-    "KlDivBackward0",
-    "MultiMarginLossBackward0",
-    "MultilabelMarginLossBackward0",
-    "SoftMarginLossBackward0",
-}
+_MEANS = "means"  # rows.py
 _SUMS = {"SumBackward0", "SumBackward1", "NansumBackward0", "DotBackward0"}
 _THROUGH = LINEAR | {"MulBackward", "DivBackward"}
 _MOVES = {"PermuteBackward", "UnsafeViewBackward", "ReshapeAliasBackward"}
-_CHOOSES = {"IndexBackward", "MaskedSelectBackward"}
 # of one number
 _CURVES = {"PowBackward", "AbsBackward", "SqrtBackward", "RsqrtBackward", "ReciprocalBackward"}
 _CURVES |= {"ExpBackward", "LogBackward", "Log1PBackward", "Log2Backward", "Log10Backward"}
 _CURVES |= {"ClampBackward", "ClampMinBackward", "ReluBackward", "SoftplusBackward"}
 _CURVES |= {"TanhBackward", "SigmoidBackward"}
-# of many numbers, which are no mean of what each of them gives
-_EXTREMES = {"MaxBackward", "MinBackward", "MedianBackward", "StdBackward", "VarBackward"}
-_EXTREMES |= {"NormBackward", "LinalgVectorNormBackward", "LogsumexpBackward", "DistBackward"}
-_NODES_MOST, _DIMS_MOST = 32, 6
+_DIMS_MOST = 6
 ROUNDING = 1e-6
 _MEAN, _SUM = 1, 2  # torch's numbers of these reductions
-
-
 
 _roles = {}  # by a node's class: what of the sets above it is in
 
 
 def _role(node):
     """The set of those above that it is in; of those for values the first alone."""
+    if is_mean(node):
+        return _MEANS
     role = _roles.get(type(node))
     if role is None:
         name, through = type(node).__name__, _THROUGH if kind_of(node) in _THROUGH else ()
-        role = next((s for s in (_DIVIDES, _MEANS, _SUMS) if name in s), through)
+        role = next((s for s in (_DIVIDES, _SUMS) if name in s), through)
         _roles[type(node)] = role
     return role
-
-
-def _chosen(node):
-    """Of how many rows that were chosen by a mask or an index a mean is; None: of all."""
-    for _ in range(DEPTH_MOST):
-        inputs = inputs_of(node)
-        if not inputs:
-            return None
-        found = next((n for n in inputs if kind_of(n) in _CHOOSES), None)
-        if found is not None:
-            shape = shape_out(found)
-            return shape[0] if shape else None
-        node = inputs[0]
-        if kind_of(node) not in VALUE_BY_VALUE:
-            return None
-    return None
-
-
-def _is_ragged(node, samples):
-    """Whether a mean is over another number of values than the same for each sample, and over none
-    that the batch was reduced to before."""
-    inputs = inputs_of(node)
-    if not inputs or not shape_out(inputs[0]) or of_parameters(inputs[0]):
-        return False
-    if math.prod(shape_out(inputs[0])) % samples == 0:
-        return False
-    behind = inputs[0]
-    while kind_of(behind) in VALUE_BY_VALUE and inputs_of(behind):
-        behind = inputs_of(behind)[0]
-    kind = kind_of(behind)
-    if kind in ("StackBackward", "CatBackward"):
-        return False
-    reduces = kind.startswith(("Sum", "Mean")) or kind in _EXTREMES
-    return not reduces or 0 not in tuple(getattr(behind, "_saved_dim", None) or (0,))
-
-
-def _shape_of_sum(node):
-    if type(node).__name__ == "DotBackward0":
-        return next(t.shape for t in (node._saved_self, node._saved_tensor) if t is not None)
-    if hasattr(node, "_saved_self_sym_sizes"):
-        return node._saved_self_sym_sizes
-    return node._saved_self.shape
-
-
-def _is_product_over_samples(node, samples):
-    """A row times a column of as many values as the batch has, or einsum("bi,bi->"): a sum."""
-    if kind_of(node) not in ("MmBackward", "BmmBackward") or math.prod(shape_out(node)) != 1:
-        return False
-    if any(map(of_parameters, inputs_of(node))):
-        return False
-    row, column = node._saved_self, node._saved_mat2
-    inner = row.shape[-1] if row is not None else column.shape[-2]
-    return samples > 1 and inner % samples == 0
-
-
-def _numbers(samples, dims):
-    """By which a mean over samples may be divided that is over some of these dimensions, too."""
-    found = {samples}
-    for n in dims:
-        found |= {n * number for number in found}
-    return found
-
-
-def _is_over_samples(node, samples, divisor):
-    """Whether a sum goes over what the batch has: its samples, or parts of them in one row. The
-    tokens of all texts in one row are no multiple of the samples, and are divided by their
-    number, or by that of those which count."""
-    shape, inputs = _shape_of_sum(node), inputs_of(node)
-    if not shape or not inputs or kind_of(inputs[0]) == "StackBackward" or of_parameters(node):
-        return False
-    rows = shape[0]
-    in_one_row = len(shape) == 1 and rows > samples and rows % samples == 0
-    if rows == samples or in_one_row or _chosen(node) is not None:
-        return True
-    return divisor is not None and samples <= float(divisor) <= rows
-
-
-def _is_mean_over_samples(node, samples):
-    """A mean over the first dimension alone, as a sum over the others takes it."""
-    return (
-        type(node).__name__ == "MeanBackward1"
-        and tuple(node._saved_dim) == (0,)
-        and node._saved_self_sym_sizes[0] == samples
-    )
-
-
-def _is_sum_over_samples(node, samples):
-    """Over the first dimension, if no other may be that of the samples."""
-    return (
-        type(node).__name__ == "SumBackward1"
-        and 0 in node._saved_dim
-        and node._saved_self_sym_sizes[0] == samples
-        and samples not in shape_out(node)
-    )
-
-
-def _means_behind(node, samples):
-    """Those that a mean of means is over, if some are over rows that were chosen, as of a class."""
-    stack = inputs_of(node)[:1]
-    if not stack or kind_of(stack[0]) != "StackBackward" or loop_over_samples(stack[0], samples):
-        return ()
-    means = inputs_of(stack[0])[:_NODES_MOST]
-    some = any(_chosen(m) is not None for m in means)
-    return means if some and all(_role(m) is _MEANS for m in means) else ()
 
 
 def _is_one_number(value):
@@ -212,6 +96,17 @@ def _factor(divisor, products):
     return None if waits or not scale else 1 / scale / float(1 if divisor is None else divisor)
 
 
+def _share(divisor):
+    """Of what a mean is divided by: `(losses * mask).mean() / mask.mean()`, the share of the values
+    that count. None: nothing, or a number of the program's own, which autograd keeps as a double or
+    a whole number."""
+    if not isinstance(divisor, torch.Tensor) or not divisor.is_cpu:
+        return None
+    share = float(divisor)
+    own = divisor.dtype in (torch.float64, torch.int64) and share >= 1
+    return share if 0 < share < math.inf and not own else None
+
+
 def _is_whole(number):
     return number > 0.5 and abs(number - round(number)) < ROUNDING * number
 
@@ -227,8 +122,11 @@ class _Found:
         self.by_all = False  # the batch size divides one, or what has its size as a factor
         self.by_either = False  # the batch size, which is the number of this node's values as well
         self.values = []  # of means that are over other values than so many of each sample
+        self.shares = []  # by which means are divided
+        self.factors = []  # tensors of one number that multiply means
+        self.averaged = self.by_time = False  # weights of the mean 1; a sum whose rows are times
         nodes, seen = [(end, None, (), False)], 0
-        while nodes and seen < _NODES_MOST:
+        while nodes and seen < NODES_MOST:
             seen += 1
             nodes += self._look(*nodes.pop())
 
@@ -237,11 +135,11 @@ class _Found:
         products: nodes that multiply them by one; curved: a function that is not linear stands
         before it."""
         role = _role(node)
-        if role is _MEANS and (means := _means_behind(node, self.samples)):
+        if role is _MEANS and (means := means_behind(node, self.samples)):
             return [(n, divisor, products, curved) for n in means]
         if role is _THROUGH:
             return self._behind(node, kind_of(node), divisor, products, curved)
-        if role == () and _is_product_over_samples(node, self.samples):
+        if role == () and is_product_over_samples(node, self.samples):
             self._divide(divisor, products)
             return ()
         if role == () and kind_of(node) in _MOVES and math.prod(shape_out(node)) == 1:
@@ -262,7 +160,7 @@ class _Found:
         if is_squared_norm(node):
             self._take_sum(inputs_of(node)[0], divisor, products)
             return ()
-        if kind in _EXTREMES:
+        if kind in EXTREMES:
             self.curved = self.curved or not all(map(of_parameters, inputs_of(node)))
         elif kind in _CURVES and shape_out(node) == ():
             return [(n, None, (), True) for n in inputs_of(node)]
@@ -290,26 +188,36 @@ class _Found:
         return [(n, divisor, products, curved) for n in inputs]
 
     def _take_mean(self, node, role, divisor, products):
-        if type(node).__name__ != "MeanBackward0":
+        if kind_of(node) != "MeanBackward":
             reduction = node._saved_reduction
             if reduction == _SUM:
                 self._take_sum(node, divisor, products)
             elif reduction == _MEAN and role is _DIVIDES:
                 self.totals.append(None if self._is_part(node, divisor, products) else node)
             elif reduction == _MEAN:
-                self._take_mean_of_values(node)
+                self._take_mean_of_values(node, divisor, products)
             return
         behind = inputs_of(node)
-        if behind and _is_sum_over_samples(behind[0], self.samples):
+        if behind and is_sum_over_samples(behind[0], self.samples):
             self._take_sum(behind[0], divisor, products)
         else:
-            self._take_mean_of_values(node)
+            self._take_mean_of_values(node, divisor, products)
 
-    def _take_mean_of_values(self, node):
-        chosen = _chosen(node)
-        self.totals.append(chosen)
-        if chosen is None and _is_ragged(node, self.samples):
+    def _take_mean_of_values(self, node, divisor, products):
+        rows = chosen(node)
+        self.totals.append(rows)
+        if rows is None and is_ragged(node, self.samples):
             self.values.append(math.prod(shape_out(inputs_of(node)[0])))
+        if of_parameters(node):
+            return
+        within, _, weights = self._scaled_within(inputs_of(node), None, ())
+        if weights is not None and weights.numel() == self.samples:
+            mean, least = float(weights.double().mean()), float(weights.min())
+            self.averaged |= abs(mean - 1) < 1e-5 and least < 1 - 1e-3
+        share = _share(divisor) or _share(within)
+        self.shares += [share] if share else []
+        constants = map(constant_of, (n for n in products if len(inputs_of(n)) == 1))
+        self.factors += [c for c in constants if isinstance(c, torch.Tensor) and c.numel() == 1]
 
     def _is_part(self, node, divisor, products):
         """Whether a mean is over a part of the batch and counts as much: one that is too large for
@@ -328,13 +236,14 @@ class _Found:
 
     def _take_sum(self, node, divisor, products):
         behind = inputs_of(node)
-        if behind and _is_mean_over_samples(behind[0], self.samples):
+        if behind and is_mean_over_samples(behind[0], self.samples):
             self.totals.append(None)
             return
         if behind and loop_over_samples(behind[0], self.samples):
             self._divide(divisor, products)
             return
-        if not _is_over_samples(node, self.samples, divisor):
+        if not is_over_samples(node, self.samples, divisor):
+            self._take_other_sum(node, divisor, products)
             return
         if _is_quotient(behind):
             self.ratio = True
@@ -343,7 +252,15 @@ class _Found:
         if divisor is None and weights is not None and abs(float(weights.sum()) - 1) < 1e-3:
             self.normalized = True
         else:
-            self._divide(divisor, products, tuple(_shape_of_sum(node))[1:])
+            self._divide(divisor, products, tuple(shape_of_sum(node))[1:])
+
+    def _take_other_sum(self, node, divisor, products):
+        """Over what are no samples at the first look."""
+        rows = shape_of_sum(node)[:1]
+        if divisor is None and not products:
+            self.by_time |= is_by_time(node, self.samples)
+        elif rows and divisor is not None and float(divisor) == rows[0] and rows[0] % self.samples:
+            self.values += [] if of_parameters(node) else [int(rows[0])]  # their mean
 
     def _divide(self, divisor, products, dims=()):
         """A sum over the samples; dims: what it goes over beside them."""
@@ -361,8 +278,8 @@ class _Found:
             self.sums += 1
             return
         self.totals.append(None if divisor == self.samples else divisor)
-        if self.samples < self.whole and divisor in _numbers(self.whole, dims[:_DIMS_MOST]):
-            own = divisor in _numbers(self.samples, dims[:_DIMS_MOST])
+        if self.samples < self.whole and divisor in numbers(self.whole, dims[:_DIMS_MOST]):
+            own = divisor in numbers(self.samples, dims[:_DIMS_MOST])
             self.by_all |= not own
             self.by_either |= own and divisor == self.whole
 
@@ -409,13 +326,21 @@ def _apart(totals):
     return set(kept)
 
 
+class Counted:
+    """What a loss is a mean over, or None: the samples; what the program is told, or None; and what
+    of one batch says nothing alone: numbers of values that means are over, which are not as many of
+    each sample; what several means are divided by, and tensors that multiply them."""
+
+    def __init__(self, total=None, told=None, values=(), shares=(), factors=()):
+        self.total, self.told, self.values = total, told, values
+        self.shares, self.factors = list(shares), factors
+
+
 def counted_by(end, samples, whole):
-    """(what the loss is a mean over, or None: the samples; what the program is told, or None;
-    numbers of values that means are over, which are not as many of each sample). end: the node
-    that gives the loss, or None; whole: samples of the global batch. Refuses a loss that is a
-    sum."""
+    """end: the node that gives the loss, or None; whole: samples of the global batch. Refuses a
+    loss that is a sum."""
     if end is None or not samples:
-        return None, None, ()
+        return Counted()
     found = _Found(end, samples, whole)
     totals = _apart({_number(total, samples) for total in found.totals})
     if found.normalized:
@@ -427,9 +352,13 @@ def counted_by(end, samples, whole):
         alike = all(is_multiple(total, samples) for total in totals)
         if not alike and told in (None, DIVIDED_ALIKE):
             told = SEVERAL_MEANS
-        return None, told, found.values
+        return Counted(None, told, found.values, found.shares, found.factors)
     told = told or (RATIO if found.ratio else CURVED if found.curved else None)
-    return (None if totals <= {float(samples)} else totals.pop()), told, found.values
+    told = told or (AVERAGED if found.averaged else IS_SUM if found.by_time else None)
+    total = None if totals <= {float(samples)} else totals.pop()
+    if len(found.totals) == len(found.shares) == 1:
+        return Counted((total or samples) * found.shares[0], told, found.values)
+    return Counted(total, told, found.values, found.shares, found.factors)
 
 
 def is_multiple(total, samples):

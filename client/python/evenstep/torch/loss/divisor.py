@@ -11,8 +11,9 @@ from .compared import compares
 from .divided import ROUNDING, counted_by, is_multiple
 from .graph import has_penalty, inputs_of
 from .multiplied import is_times_its_count
-from .told import BALANCED, COMPARED, DIVIDED_BY_ALL, HALVED, IS_SUM, LEAST, NORMALIZED
-from .told import OF_SEVERAL, PENALTY, RAGGED, SCALED, TIMES_COUNT, UNEVEN
+from .told import AVERAGED, BALANCED, COMPARED, DIVIDED_BY_ALL, HALVED, IS_SUM, LEAST
+from .told import NORMALIZED, OF_SEVERAL, PENALTY, RAGGED, SCALED, SEVERAL_MEANS, TIMES_COUNT
+from .told import UNEVEN
 
 _LOOKS_MOST = 4
 _ALIKE_MOST = 3  # batches in a row: by chance it may be once
@@ -42,14 +43,16 @@ def _told_of_gradient(values, gradient, samples, whole):
 
 
 class Divisor:
-    """What the batches of a run weigh, and what the program is told of it, once."""
+    """What the batches of a run weigh, and what the program is told of it, once. looks: passes of
+    which the whole graph is looked at."""
 
-    def __init__(self, run):
+    def __init__(self, run, looks=_LOOKS_MOST):
         self.run, self.said = run, set()
         self._last, self._alike = None, 0  # batches in a row that were divided by one number
-        self._unseen = _LOOKS_MOST  # passes of which the whole graph is looked at
+        self._unseen = looks
         self._by_one = self._by_more = False  # sums were divided by 1, and by more
         self._values = ()  # numbers of values that the last batch's means were over
+        self._factors, self._factors_unseen = None, _LOOKS_MOST if looks else 0
         self._numbers = []  # what multiplied means over the batch in the last of them
 
     def of(self, loss, samples, scaled=False):
@@ -57,17 +60,18 @@ class Divisor:
         end = None if loss is None else loss.grad_fn
         if scaled and end is not None:
             end = next(iter(inputs_of(end)), None)
-        total, told, values = counted_by(end, samples, self.run.global_batch)
+        counted = counted_by(end, samples, self.run.global_batch)
+        total, told = counted.total, counted.told
         if not told and self._unseen and end is not None and samples > 1:
             self._unseen -= 1
             told = self._look(end, samples)
         if not told and end is not None and samples > 1 and is_times_its_count(end, samples):
             told = self._after_several(TIMES_COUNT, samples, samples)
         elif told in OF_SEVERAL:
-            told = self._least(total) or self._after_several(told, total, samples)
+            told = self._least(total) or self._after_several(told, total or 1.0, samples)
         elif end is not None:
             self._last = None
-        self._say(told or self._of_values(values))
+        self._say(told or self._of_values(counted.values) or self._of_factors(counted))
         return total
 
     def of_sum(self, loss):
@@ -85,6 +89,17 @@ class Divisor:
         """A number that stays is one of another loader's samples, or of the hardest few."""
         before, self._values = self._values, values or self._values
         return RAGGED if before and before != self._values else None
+
+    def _of_factors(self, counted):
+        """Of several means, each divided or multiplied by a number of its own, which changes."""
+        if not self._factors_unseen or not (counted.shares or counted.factors):
+            return None
+        self._factors_unseen -= 1
+        before, now = self._factors, (counted.shares, [float(f) for f in counted.factors])
+        self._factors = now
+        if before is None or before == now or len(before[0]) != len(now[0]):
+            return None
+        return SEVERAL_MEANS if before[0] != now[0] else BALANCED
 
     def _look(self, end, samples):
         before, self._numbers = self._numbers, []
@@ -119,4 +134,4 @@ class Divisor:
             raise Error(IS_SUM)
         if told is NORMALIZED:
             raise Error(NORMALIZED)
-        return TIMES_COUNT if told is TIMES_COUNT else SCALED
+        return told if told in (TIMES_COUNT, AVERAGED) else SCALED

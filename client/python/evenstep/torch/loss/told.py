@@ -43,6 +43,11 @@ NORMALIZED = (
     "samples: evenstep.weight(w.sum()) before backward(), with the weights as they were before, "
     "makes the mean over nodes that of the whole batch"
 )
+AVERAGED = (
+    "the loss is a mean with weights of which the mean over the batch is 1, on each node over its "
+    "own samples: evenstep.weight(w.sum()) before backward(), with the weights as they were, "
+    "makes the mean over nodes that of the whole batch"
+)
 UNEVEN = (
     "losses.backward(gradient) gives each loss of the batch a weight of its own, and the batch "
     "counts as its samples: that is the whole batch's where the weights are divided by "
@@ -83,4 +88,4 @@ TIMES_COUNT = (
 
 # said where several batches are divided alike: so many samples may count in one by chance
 HALVED, DIVIDED_ALIKE = "a sum times a half or more", "a sum divided by a number"
-OF_SEVERAL = {DIVIDED_BY_ALL, HALVED, DIVIDED_ALIKE, TIMES_COUNT}
+OF_SEVERAL = {DIVIDED_BY_ALL, HALVED, DIVIDED_ALIKE, TIMES_COUNT, AVERAGED}
