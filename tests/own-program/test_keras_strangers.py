@@ -155,12 +155,38 @@ def test_what_would_train_something_else_is_refused(keras_programs, tmp_path, re
         '\\"', '"')
 
 
-def test_a_sum_in_a_loop_is_told(tmp_path, keras_programs, request):
+def test_a_sum_in_a_function_of_a_loop_is_told(tmp_path, keras_programs, request):
     if "[torch" in request.node.name:
         pytest.skip("only TensorFlow has a graph of a step")
     done, _ = on_ranks(keras_programs, "keras_vector", tmp_path, [20, 12], {"type": "sync"},
                        variables={"TEST_VECTOR": "sum"})
     assert told(done).count("is a sum over the rows of the batch, perhaps divided by") == 1
+
+
+# by how many rows a mask leaves, as a tensor, as a number of Python's, by an index, and by Keras
+@pytest.mark.parametrize("loss, function", [
+    ("own", ""), ("rows", ""), ("counted", ""), ("chosen", ""), ("padded", ""), ("said", ""),
+    ("masked", "1"), ("padded", "1")])
+def test_a_loop_weighs_what_its_loss_is_a_mean_over(keras_programs, tmp_path, request, loss,
+                                                    function):
+    if "[torch" in request.node.name and function:
+        pytest.skip("a tf.function")
+    plan = {"TEST_LOSS": loss, "TEST_FUNCTION": function}
+    one, two = (on_ranks(keras_programs, "keras_loop_losses", tmp_path / str(len(sizes)), sizes,
+                         {"type": "sync"}, variables=plan) for sizes in ([32], [20, 12]))
+    assert bit_identical(two[1]) and difference(two[1][0], one[1][0]) < 2e-6
+    assert all("is read once" in line for line in told(two[0]).splitlines())
+
+
+# on PyTorch, as there, a sum is refused
+@pytest.mark.parametrize("loss, said", [
+    ("sum", "is a sum"), ("batch", "is a sum"), ("two", "means over several numbers")])
+def test_a_loop_is_told_of_a_loss_that_nodes_cannot_make(keras_programs, tmp_path, request, loss,
+                                                        said):
+    command = keras_programs.command("strangers.run", "keras_loop_losses", tmp_path / "rank")
+    done = run_local(command, [20, 12], {"type": "sync"}, tmp_path, variables={"TEST_LOSS": loss})
+    refused = "[torch" in request.node.name and loss != "two"
+    assert (done.returncode != 0) == refused and said in done.stderr
 
 
 def test_a_server_keeps_what_constraints_hold(keras_programs, tmp_path):

@@ -26,11 +26,12 @@ def prepare(*objects, **options):
 
     PyTorch: modules, optimizers, one DataLoader for training, schedulers; several in a list, a
     tuple or a dict; or Lightning's or transformers' Trainer alone. Keras: one model, before
-    `compile`; or, for a loop of your own, models, optimizers and data. Options of PyTorch:
-    `reduction="sum"` if the loss is a sum over samples; `shard`, a function (dataset, rank,
-    world_size) that gives an iterable data set's part, and `samples`, how many samples an epoch of
-    it has. A program of two phases calls it once more, with the second optimizer and loader. Of
-    Keras: `unfreezes=False` if no later fit() trains weights that are frozen in the first.
+    `compile`; or, for a loop of your own, models, optimizers and data. Options of PyTorch, and the
+    first of a Keras loop: `reduction="sum"` if the loss is a sum over samples; `shard`, a function
+    (dataset, rank, world_size) that gives an iterable data set's part, and `samples`, how many
+    samples an epoch of it has. A program of two phases calls it once more, with the second
+    optimizer and loader. Of Keras: `unfreezes=False` if no later fit() trains weights that are
+    frozen in the first.
     """
     global _objects
     if not objects:
@@ -40,7 +41,7 @@ def prepare(*objects, **options):
             from . import keras
 
             if len(objects) > 1 or type(objects[0]) in (list, tuple):
-                return keras.loop.prepare(objects)
+                return keras.loop.prepare(objects, **options)
             return keras.prepare(objects[0], **options)
         from . import torch
 

@@ -23,7 +23,9 @@ between.py    what fit() calls between two steps, and between two epochs
 counters.py   what Keras' own callbacks count, in a state
 weight.py     what a batch counts, where it is not its samples
 tried.py      losses and a train_step of the program's own, on a few rows
+judged.py     the losses of a loop of the user's own
 summed.py     a loss that is a sum, in a graph of TensorFlow
+recorded.py   such a graph of a loop that has none
 tape.py       gradients that the program changes before they are summed
 loop.py       a loop of the user's own in place of fit()
 """

@@ -44,7 +44,8 @@ def _torch(exchange, step, grads, variables, *told):
             for g, n in zip(grads, sizes(variables))
         ]
     )
-    told = [math.nan if t is None else float(t.detach()) for t in told]  # a train_step may not
+    told = [t.detach() if isinstance(t, torch.Tensor) else t for t in told]
+    told = [math.nan if t is None else float(t) for t in told]  # a train_step of the user's too
     summed, steps = exchange(flat, *told)
     parts = torch.split(torch.from_numpy(summed), sizes(variables))
     if steps:

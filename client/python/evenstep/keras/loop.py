@@ -23,12 +23,16 @@ from ..run import Error
 from ..stream import GHOST
 from . import pipeline, tape
 from .describe import Together, join
+from .judged import judge_of
 from .rows import Rows
 from .weight import Calls
 
 
-def prepare(objects):
-    """The objects as they were given, with the data in place of what was given."""
+def prepare(objects, reduction="mean"):
+    """The objects as they were given, with the data in place of what was given. reduction: "sum" if
+    losses are sums over the rows of a batch."""
+    if reduction not in ("mean", "sum"):
+        raise Error("reduction is 'mean' or 'sum', not '%s'" % reduction)
     given = tree.flatten(list(objects))
     models = [o for o in given if isinstance(o, keras.Model)]
     optimizers = [o for o in given if isinstance(o, keras.optimizers.Optimizer)]
@@ -40,7 +44,7 @@ def prepare(objects):
             "loop of your own models, their optimizers and the training data (a tf.data.Dataset, a "
             "PyDataset or a DataLoader, one of them); an optimizer is one of keras.optimizers"
         )
-    made = _Data(_as_one(models), optimizers, data[0])
+    made = _Data(_as_one(models), optimizers, data[0], reduction == "sum")
     take_part(Calls(made.steps))
     return tree.map_structure(lambda o: made if o is data[0] else o, objects)
 
@@ -60,9 +64,9 @@ def _as_one(models):
 class _Data:
     """In place of the user's data; what it does not have itself is that one's."""
 
-    loss = weight = None  # nobody knows them
+    loss = None  # nobody knows it
 
-    def __init__(self, model, optimizers, given):
+    def __init__(self, model, optimizers, given, sums):
         told = dict(x=given, y=None, sample_weight=None, class_weight=None, validation_split=0,
                     validation_data=None, batch_size=None, shuffle=False)
         self.given = given
@@ -70,14 +74,21 @@ class _Data:
         if not model.built:
             model(tree.map_structure(lambda a: a[:1], self.rows.few()[0]))
         self.run, self.steps = join(
-            model, optimizers, list(model.trainable_variables), self.rows, told, sums=False
+            model, optimizers, list(model.trainable_variables), self.rows, told, sums=sums
         )
         self.run.on_start, self.run.reload = self.steps.start, self.steps.reload
         self.stream = self.steps.stream
+        self.judge = None
         if self.run.workers > 1:
-            tape.watch(model.trainable_variables, self.run.say)
+            self.judge = None if sums else judge_of(self.run)
+            tape.watch(model.trainable_variables, self.judge)
         for optimizer in optimizers:
             self.steps.shadow(optimizer, self)
+
+    @property
+    def weight(self):
+        """What the batch counts, if not its samples."""
+        return self.judge.weight() if self.judge else None
 
     def __len__(self):
         return self.rows.num_batches
@@ -87,6 +98,8 @@ class _Data:
 
     def __iter__(self):
         for piece in self.stream.loop():
+            if self.judge:
+                self.judge.batch_begins(piece.count)
             began = perf_counter()
             rows = self.rows.rows(np.array(piece.indices or [0] * GHOST))
             batch = tree.map_structure(keras.ops.convert_to_tensor, rows)

@@ -197,9 +197,9 @@ class Steps:
             return np.array(flat, np.float32), True
         if further:
             self.run.again()
-        self._put(ranges, flat if piece.count else None)
         told, self.told_weight = self.told_weight, None
         weight = float(weight) if told is None else told
+        self._put(ranges, flat if piece.count and weight != 0 else None)
         if piece.count and not math.isnan(weight):
             self.run.weight(weight)
         rate = float(keras.ops.convert_to_numpy(optimizer.learning_rate))

@@ -1,91 +1,152 @@
-"""Whether a loss in a graph of TensorFlow is a sum over the rows of a batch, which is another loss
-on a node's part of it.
+"""What a loss of TensorFlow divides the sum over the rows of a batch by. A batch weighs that; where
+it is nothing, or a constant, the loss is a sum, which is another loss on a node's part of a batch.
 
-     loss ─ add, neg, times a constant … ─┬─ Mean          a mean
-                                          ├─ / ─ Sum       by a constant that is no number of its
-                                          │                values: a sum; by what the graph
-                                          │                computes: a mean over that
-                                          └─ Sum           a sum, if a batch is behind it
+     loss ─ add, neg, times a constant … ─┬─ Mean          the rows, or those that a mask chooses
+                                          ├─ / ─ Sum       a constant that is no number of its
+                                          │                values: a sum; what the batch's values
+                                          │                give (a mask's sum): that
+                                          └─ Sum           nothing: a sum, if a batch is behind it
 
-A loop that is no tf.function has no graph, and nothing is known of its loss.
+The graph is a tf.function's, whose batch may have any number of rows, or what recorded.py has seen
+of a loop that has none, where rows, and what the program computes in Python, are numbers.
 """
 
 import numpy as np
 
 OPS_MOST = 200
+_DEPTH_MOST = 8
 _SUMS = {"Sum", "L2Loss"}
 _ONE = {"Identity", "Cast", "Neg", "Reshape", "Squeeze", "StopGradient"}
 _ADDED = {"AddV2", "Add", "AddN", "Sub"}
 _DIVIDED = {"RealDiv", "DivNoNan", "Div"}
 _STACKED = {"Pack", "ConcatV2"}  # values that the program has put side by side
+_CHOOSES = {"GatherV2", "GatherNd"}  # as tf.boolean_mask does
+_EACH = _ONE | {"Mul", "Square", "Abs", "SquaredDifference", "Sub", "AddV2", "Log", "Sqrt"}
+_EACH |= {"Maximum"}
+_SIZES = {"Shape", "ShapeN", "Size", "Rank"}
+
+# of a part of a loss: what it is a mean over
+ROWS, NUMBER, TENSOR, UNKNOWN = "rows", "number", "tensor", "unknown"
+_BATCH, _LEARNED, _SIZE, _NOTHING = "batch", "learned", "size", "nothing"
 
 
-def _number(tensor):
+class Function:
+    """The graph of a tf.function: what is asked of its tensors."""
+
+    @staticmethod
+    def value(tensor):
+        """Of a constant; None: it is none."""
+        import tensorflow as tf
+
+        return tf.get_static_value(tensor)
+
+    @staticmethod
+    def is_batch(op):
+        """It is an argument of the graph; variables are, too, as resources."""
+        return op.type == "Placeholder" and op.outputs[0].dtype.name != "resource"
+
+    @staticmethod
+    def may_be_rows(size):
+        return size != 1
+
+
+def _number(graph, tensor):
     """Of a constant; None: it is none, or many."""
-    import tensorflow as tf
-
-    value = tf.get_static_value(tensor)
+    value = graph.value(tensor)
     return float(value) if value is not None and value.size == 1 else None
 
 
-def _has_batch_behind(tensor):
-    """A batch is an argument of the graph; variables are, too, as resources."""
-    behind, seen = [tensor], set()
+def _made_of(graph, tensor):
+    """What a tensor depends on: values of the batch, parameters, its size alone, or nothing."""
+    behind, seen, found = [tensor], set(), _NOTHING
     while behind and len(seen) < OPS_MOST:
         op = behind.pop().op
         if op.name in seen:
             continue
         seen.add(op.name)
-        if op.type == "Placeholder" and op.outputs[0].dtype.name != "resource":
-            return True
+        if graph.is_batch(op):
+            return _BATCH
+        if op.type == "ReadVariableOp":
+            found = _LEARNED
+        elif op.type in _SIZES:
+            found = _SIZE if found is _NOTHING else found
+            continue
         behind += op.inputs
-    return False
+    return found
 
 
-def _is_over_rows(op, factor):
-    """Whether a Sum goes over rows, and factor makes no mean of it."""
-    import tensorflow as tf
-
+def _is_over_rows(graph, op):
     values, shape = op.inputs[0], op.inputs[0].shape
-    axes = tf.get_static_value(op.inputs[1]) if op.type == "Sum" else np.zeros(1, int)
-    if not shape.rank or axes is None or 0 not in axes % shape.rank or shape[0] == 1:
+    axes = graph.value(op.inputs[1]) if op.type in ("Sum", "Mean") else np.zeros(1, int)
+    if not shape.rank or axes is None or 0 not in axes % shape.rank:
         return False
-    if values.op.type in _STACKED or not _has_batch_behind(values):
+    if not graph.may_be_rows(shape[0]) or values.op.type in _STACKED:
         return False
+    return _made_of(graph, values) is _BATCH
+
+
+def _counts_values(shape, divisor):
+    """Whether a mean over rows, and over other dimensions too, is divided by this."""
     if shape[0] is None:
-        return True
-    counts = [shape[0]]  # by which a mean over rows may be divided, and over other dimensions, too
+        return False
+    counts = [shape[0]]
     for n in filter(None, shape[1:6]):
         counts += [n * count for count in counts]
-    return not any(abs(abs(factor) * count - 1) < 1e-5 for count in counts)
+    return any(abs(divisor / count - 1) < 1e-5 for count in counts)
 
 
-def is_sum(loss):
-    """loss: what a tape is given; of an eager tensor False."""
-    import tensorflow as tf
+def _of_sum(graph, op, factor, by):
+    if by is not None:
+        made_of = _made_of(graph, by)
+        return (TENSOR, by) if made_of is _BATCH else (ROWS if made_of is _SIZE else UNKNOWN, None)
+    divisor = 1 / abs(factor) if factor else 0
+    return (ROWS, None) if _counts_values(op.inputs[0].shape, divisor) else (NUMBER, divisor)
 
-    if not tf.is_symbolic_tensor(loss):
-        return False
-    behind, seen = [(loss, 1.0)], 0
+
+def _of_mean(graph, op):
+    """(ROWS, None), or what has the rows that were chosen; None: it is over no rows."""
+    values = op.inputs[0]
+    for _ in range(_DEPTH_MOST):
+        if values.op.type in _CHOOSES and _made_of(graph, values.op.inputs[0]) is _BATCH:
+            return TENSOR, op.inputs[0]
+        if values.op.type not in _EACH or not values.op.inputs:
+            break
+        values = values.op.inputs[0]
+    return (ROWS, None) if _is_over_rows(graph, op) else None
+
+
+def parts_of(graph, loss):
+    """[(what it is a mean over, a number or a tensor)] of the parts of a loss that have a batch
+    behind them. Of a mean over rows that were chosen the tensor has these rows, else a number."""
+    behind, seen, parts = [(loss, 1.0, None)], 0, []
     while behind and seen < OPS_MOST:
-        (tensor, factor), seen = behind.pop(), seen + 1
+        (tensor, factor, by), seen = behind.pop(), seen + 1
         op = tensor.op
-        if op.type in _SUMS and _is_over_rows(op, factor):
-            return True
-        behind += _through(op, factor)
-    return False
+        if op.type in _SUMS and _is_over_rows(graph, op):
+            parts.append(_of_sum(graph, op, factor, by))
+        elif op.type == "Mean" and (part := _of_mean(graph, op)):
+            parts.append(part)
+        elif through := _through(graph, op, factor, by):
+            behind += through
+        elif _made_of(graph, tensor) is _BATCH:
+            parts.append((UNKNOWN, None))
+    return parts
 
 
-def _through(op, factor):
-    """[(tensor, factor)] behind a node that is linear in them."""
+def _through(graph, op, factor, by):
+    """[(tensor, factor, by what no constant it is divided)] behind a node that is linear in
+    them."""
     if op.type in _ONE:
-        return [(op.inputs[0], factor)]
+        return [(op.inputs[0], factor, by)]
     if op.type in _ADDED:
-        return [(one, factor) for one in op.inputs]
+        return [(one, factor, by) for one in op.inputs]
     if op.type in _DIVIDED:
-        by = _number(op.inputs[1])
-        return [(op.inputs[0], factor / by)] if by else []
+        number = _number(graph, op.inputs[1])
+        if number:
+            return [(op.inputs[0], factor / number, by)]
+        return [(op.inputs[0], factor, op.inputs[1])]
     if op.type == "Mul":
-        by = [_number(one) for one in op.inputs]
-        return [(one, factor * other) for one, other in zip(op.inputs, reversed(by)) if other]
+        numbers = [_number(graph, one) for one in op.inputs]
+        return [(one, factor * other, by)
+                for one, other in zip(op.inputs, reversed(numbers)) if other]
     return []

@@ -14,7 +14,6 @@ import keras
 from keras import tree
 
 from ..run import Error
-from .summed import is_sum
 
 CHANGED = (
     "gradients are changed before they reach apply(), where they are summed over the nodes: "
@@ -25,11 +24,6 @@ CHANGED = (
 FOR_EACH_SAMPLE = (
     "tape.gradient() was given a loss of one number for each sample, and takes the gradient of "
     "their sum, which is another one on a node's part of the batch: take tf.reduce_mean(loss)"
-)
-SUM = (
-    "the loss that tape.gradient() was given is a sum over the rows of the batch, perhaps divided "
-    "by a constant: each node has that of its own rows, and the mean over nodes is not the loss of "
-    "the whole batch: take tf.reduce_mean"
 )
 GLOBAL = (
     "compute_average_loss(global_batch_size=…) divides by the samples of all nodes, and the mean "
@@ -46,11 +40,11 @@ class Tapes:
         self.variables = []  # the same, and on PyTorch their gradients' versions, by id
         self.versions = {}
         self.watching = False
-        self.say = None  # what tells a loop of its loss, once; None: it is a train_step
+        self.judge = None  # looks at a loop's loss; None: it is a train_step
 
-    def watch(self, variables, say):
+    def watch(self, variables, judge):
         """From now on, for these."""
-        self.say = say
+        self.judge = judge
         self.weights |= {id(one) for v in variables for one in (v, v._value)}
         self.variables += variables
         if not self.watching and keras.backend.backend() == "tensorflow":
@@ -64,8 +58,10 @@ class Tapes:
 
         backward = torch.Tensor.backward
 
-        def watched(*args, **kwargs):
-            backward(*args, **kwargs)
+        def watched(loss, *args, **kwargs):
+            if self.judge:
+                self.judge.look_at(loss)
+            backward(loss, *args, **kwargs)
             grads = [v.value.grad for v in self.variables]
             self.versions = {id(g): g._version for g in grads if g is not None}
 
@@ -78,10 +74,16 @@ class Tapes:
 
         @tf.autograph.experimental.do_not_convert
         def watched(tape, target, sources, *args, **kwargs):
+            judge = self.judge if self._trains(sources) else None
             if self._trains(sources):
                 _check_is_one_number(target)
-                self._look_at(target)
+            for loss in tree.flatten(target) if judge else ():
+                judge.look_at(loss)
+            if judge:
+                judge.pass_begins()
             given = gradient(tape, target, sources, *args, **kwargs)
+            if judge:
+                judge.pass_ends()
             self._keep(given)
             return given
 
@@ -92,11 +94,6 @@ class Tapes:
             return average(per_example_loss, sample_weight)
 
         tf.GradientTape.gradient, tf.nn.compute_average_loss = watched, averaged
-
-    def _look_at(self, target):
-        if self.say and any(map(is_sum, tree.flatten(target))):
-            self.say(SUM)
-            self.say = None
 
     def _trains(self, sources):
         return any(id(one) in self.weights for one in tree.flatten(sources))
@@ -116,9 +113,9 @@ class Tapes:
 _tapes = Tapes()
 
 
-def watch(variables, say=None):
-    """say: tells a loop of its loss; a train_step has been tried (tried.py)."""
-    _tapes.watch(variables, say)
+def watch(variables, judge=None):
+    """judge: looks at a loop's losses (judged.py); a train_step has been tried (tried.py)."""
+    _tapes.watch(variables, judge)
 
 
 def what_to_tell(grads):

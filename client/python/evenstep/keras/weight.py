@@ -46,10 +46,11 @@ def of_batch(model, compute_loss, args, kwargs):
     if len(outputs) != 1:
         divided = any(mask is not None for mask in masks) or BY_WEIGHTS in reductions
         return None, SEVERAL if divided else None
-    return _divisor(reductions[0], masks[0], given.get("sample_weight")), None
+    return divisor(reductions[0], masks[0], given.get("sample_weight")), None
 
 
-def _divisor(reduction, mask, weights):
+def divisor(reduction, mask, weights):
+    """By what Keras divides the loss of an output; None: by its samples."""
     if reduction != BY_WEIGHTS:
         return None if mask is None else ops.sum(ops.cast(mask, "float32"))
     given = [ops.cast(t, "float32") for t in (mask, weights) if t is not None]
