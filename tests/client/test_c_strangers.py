@@ -77,7 +77,7 @@ def misused(tmp_path_factory):
     ("ignores", "asgd", "es_gradients answered ES_GO_DIFFERENCE: put parameters before minus"),
     ("zero", "sync", "the result has 0 samples, and the slice "),
     ("twice", "sync", "es_gradients: no pass is open: es_begin or es_again comes before"),
-    ("ends", "sync", "ended with exit code 0, and had not left the run (es_leave)"),
+    ("ends", "sync", "ended with exit code 0, and had not left the run (C calls es_leave"),
     ("keeps", "sync", "the next slice was begun before this one's gradients were given"),
     ("right", "sync", None)])
 def test_a_mistake_is_a_sentence(misused, tmp_path, how, strategy, said):

@@ -385,6 +385,9 @@ void child_gave_up(struct child *c, const char *reason)
     snprintf(c->end.reason, sizeof(c->end.reason), "%s", reason);
 }
 
+/* A program in Python leaves as its interpreter ends, which os._exit() does not wait for. */
+#define NOT_LEFT ", and had not left the run (C calls es_leave; Python's os._exit() leaves none)"
+
 const char *child_epitaph(struct child *c, char *out, size_t bytes)
 {
     char lines[300], exception[sizeof(c->exception.said) + sizeof(c->exception.file) + 20];
@@ -402,7 +405,7 @@ const char *child_epitaph(struct child *c, char *out, size_t bytes)
     } else {
         int code = WEXITSTATUS(c->status);
         snprintf(out, bytes, "ended with exit code %d%s%s%s", code,
-                 code ? "" : ", and had not left the run (es_leave)", sep, said);
+                 code ? "" : NOT_LEFT, sep, said);
     }
     return out;
 }
