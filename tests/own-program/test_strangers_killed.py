@@ -198,6 +198,39 @@ def test_a_gan_goes_on_from_a_checkpoint_as_if_nothing_had_happened(torch_progra
     assert bit_identical(results) and difference(results[0], alone) < 2e-5
 
 
+def goes_on_from_a_file_of_its_own(programs, folder, more):
+    """From a checkpoint in the third of four epochs. The finished process of that attempt."""
+    (folder / "files").mkdir()
+    often, sizes = {"checkpoint": {"every_steps": 1}}, [20, 12]
+    more = {"TEST_FOLDER": str(folder / "files"), **more}
+    command = programs.command("strangers.run", "own_resume", folder / "rank")
+    failed = run_local(command, sizes, {"type": "sync"}, folder, ["--out", str(folder / "job")],
+                       variables={**more, "TEST_KILL": "8", "TEST_KILL_IN": "refuse"}, **often)
+    assert failed.returncode != 0 and "it would fail again" in failed.stderr
+    return run_local(command, sizes, {"type": "sync"}, folder, ["--out", str(folder / "job")],
+                     variables=more, **often)
+
+
+def test_a_loop_that_begins_at_the_epoch_of_its_own_file_is_refused(torch_programs, tmp_path):
+    """It would have ended well without the run's last epochs."""
+    done = goes_on_from_a_file_of_its_own(torch_programs, tmp_path, {})
+    assert done.returncode != 0 and "begins at the epoch of a file" in done.stderr
+
+
+def test_a_file_of_its_own_does_no_harm_where_the_loop_knows_the_epoch(torch_programs, tmp_path):
+    done = goes_on_from_a_file_of_its_own(torch_programs, tmp_path, {"TEST_KNOWS": "1"})
+    assert done.returncode == 0 and len(rows_of(done)) == 2 * 5
+
+
+def test_a_file_of_an_earlier_run_that_was_complete_is_a_sentence(torch_programs, tmp_path):
+    sizes, variables = [20, 12], {"TEST_FOLDER": str(tmp_path)}
+    on_ranks(torch_programs, "own_resume", tmp_path / "first", sizes, {"type": "sync"},
+             variables=variables)
+    command = torch_programs.command("strangers.run", "own_resume", tmp_path / "rank")
+    done = run_local(command, sizes, {"type": "sync"}, tmp_path / "second", variables=variables)
+    assert done.returncode != 0 and "ends without having taken a batch" in done.stderr
+
+
 @pytest.mark.parametrize("how, why", [
     ("hook", "RuntimeError: a hook of the program's own"), ("exit", "ended with exit code 3")])
 def test_one_that_fails_within_a_pass_ends_as_the_program_alone(torch_programs, run_programs,

@@ -67,6 +67,10 @@ def _place(trace, folder):
     return own[-1] if own else None
 
 
+def _numbers(text):
+    return set(map(int, re.findall(r"\d{1,9}", text)))
+
+
 def _told_by(error):
     """An Error of ours that a framework has put into another one, as TensorFlow does in a graph;
     else the exception itself."""
@@ -90,6 +94,7 @@ class Run:
         self.on_start = None  # called once, before the first slice; calls start()
         self._open = True  # the program's loop says how many epochs there are
         self._passed = 0  # epochs that the program's loops have passed over
+        self.passes_none = None  # a sentence: why none of them may be passed over
         self.reload = None  # called when they have, if the run started before
         self.repeats = False  # what the program does, a process before it did
         self._ended = 0  # epochs that this process has made
@@ -146,11 +151,17 @@ class Run:
                 self._library.epochs(math.inf)
             call()
 
+    def check_passing(self):
+        """The program's loops begin before the run's epoch."""
+        if self.passing and self.passes_none:
+            raise Error(self.passes_none)
+
     def passes_over(self):
         """A loop begins over an epoch that was made before the run was started again: it has no
         batch. So a loop that knows nothing of the restart ends where it would have ended."""
         if not self.passing:
             return False
+        self.check_passing()
         if self._passed == self.epoch:
             self._pass_no_more()
             return False
@@ -324,11 +335,21 @@ class Run:
             told = {name: v if math.isfinite(v) else str(v) for name, v in metrics.items()}
             self._library.log(json.dumps(told).encode())  # JSON has no NaN
 
+    def _check_it_began(self):
+        """A program that has prepared itself and took no batch."""
+        if self.on_start and not self.over:
+            raise Error(
+                "the program has called prepare() and ends without having taken a batch. One that "
+                "goes on from a file of its own (`for epoch in range(start, n)`) may have found a "
+                "file of an earlier run: a run has checkpoints, and begins with epoch 0"
+            )
+
     def leave(self):
         if self._passed:  # all epochs were made before
             self.ensure_started()
         if self.before_leave:
             try:
+                self._check_it_began()
                 self.before_leave()
             except Error as e:
                 if not isinstance(e, Lost):
@@ -350,9 +371,17 @@ class Run:
         self._library.raised(sentence.encode(), said.encode(), file and file.encode(), line)
 
     def _why_sizes(self, error):
-        """A state that is kept from batch to batch, as a word model's, meets other rows."""
+        """A state that is kept from batch to batch, as a word model's, meets other rows, and so
+        does what is made with as many as batch_size."""
         before, now = self._counts
-        if 0 in self._counts or before == now or not re.search("size|shape|dimension", str(error)):
+        if not re.search("size|shape|dimension", str(error)):
+            return ""
+        if now < self.global_batch and {now, self.global_batch} <= _numbers(str(error)):
+            return (
+                "; of a batch of %d samples this node has %d: make what belongs to a batch by its "
+                "own number of rows, len(x), in place of batch_size" % (self.global_batch, now)
+            )
+        if 0 in self._counts or before == now:
             return ""
         return (
             "; this batch has %d samples and the one before had %d, since a node's share changes: "

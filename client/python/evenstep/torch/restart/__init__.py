@@ -7,4 +7,5 @@ place.py      where the program's loop is: steps that it counts, gradients not u
 habits.py     when schedules step, where a process's state is older than the run
 schedules.py  schedules by batches, where each node has a number of its own
 plateau.py    one by figures, whose state is older than the run
+own_file.py   a program that goes on from a file of its own
 """

@@ -49,6 +49,7 @@ class Again:
         """A loop over batches begins. True: it goes through some once more, first of all."""
         if not self.may or not (self.to or self._find()):
             return False
+        self.run.check_passing()
         passed = self._passes is not None and self._passes != self.place.passes.spared
         if passed and self.place.passes.ahead.lag != 1:
             self.at += 1  # the loop before was left behind a pass

@@ -21,6 +21,7 @@ from ..given import by_kind
 from ..randomness import random_numbers, restore_random_numbers
 from ..step.blocks import plain
 from .habits import EPOCHS
+from .own_file import OwnFile
 
 
 def _readable(value):
@@ -108,6 +109,8 @@ class State:
         if own is not None:
             self.place.load(own)
             self.place.zipped.load(own.get("loop"))
+        by_first = own.get("own_file", False) if own else None
+        self.own_file = OwnFile(run, optimizers, schedulers, by_first)
         self.begin_phase(optimizers, schedulers, others, own)
         self.tell_what_is_not_restored()
 
@@ -160,6 +163,7 @@ class State:
         own = dict(self._mine(), buffers=steps.buffers.values(steps.in_a_step()))
         inner = [o.state_dict() for o in _inner(self.optimizers)]
         own.update({"inner": inner} if inner else {})
+        own["own_file"] = self.own_file.is_told_by()
         own["habits"] = self.schedules.habits.save(self.schedulers)
         own["found"] = [told for s in self._living() if (told := self._told_of(s))]
         finer = steps.blocks.finer()
