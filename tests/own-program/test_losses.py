@@ -76,6 +76,35 @@ def test_gradients_that_each_node_divides_by_a_number_of_its_own_are_told(torch_
     assert done.stderr.count(told) == 2 * says
 
 
+@pytest.mark.parametrize("habit, says", [
+    ("skip", "A loop that leaves out batches of another size than batch_size leaves out all"),
+    ("labels", "of a batch of 32 samples this node has 12: make what belongs to a batch by its"),
+    ("hidden", "of a batch of 32 samples this node has 20: make what belongs to a batch by its"),
+    ("statistics", "none of 3 batches had a backward pass"),
+    ("hook", "this step stands within the backward pass, in a hook of a parameter")])
+def test_what_knows_the_batch_size_is_told_what_a_node_has(torch_programs, tmp_path, habit, says):
+    command = torch_programs.command("strangers.run", "full_batches", tmp_path / "rank")
+    done = run_local(command, [20, 12], {"type": "sync"}, tmp_path, variables={"TEST_HABIT": habit})
+    assert done.returncode != 0 and says in done.stderr, done.stderr[-3000:]
+
+
+def test_of_two_losses_at_once_a_sum_is_told(torch_programs, tmp_path):
+    for way in "mean", "sum":
+        done, _ = on_ranks(torch_programs, "two_at_once", tmp_path / way, [20, 12],
+                           {"type": "sync"}, variables={"TEST_SUM": way})
+        assert ("the loss has a sum over the samples" in done.stderr) == (way == "sum")
+
+
+def test_a_layer_that_begins_by_a_batch_is_told_of_its_cause(torch_programs, tmp_path):
+    command = torch_programs.command("strangers.run", "flow", tmp_path / "rank")
+    done = run_local(command, [20, 12], {"type": "sync"}, tmp_path)
+    assert done.returncode != 0 and "take their first values from a batch (ActNorm)" in done.stderr
+    one, two = (on_ranks(torch_programs, "flow", tmp_path / str(len(sizes)), sizes,
+                         {"type": "sync"}, variables={"TEST_FIRST": "1"})[1]
+                for sizes in ([32], [20, 12]))
+    assert difference(two[0], one[0]) < 2e-6
+
+
 def test_a_step_behind_the_loop_is_refused_with_its_cause(torch_programs, tmp_path):
     command = torch_programs.command("strangers.run", "left_over", tmp_path / "rank")
     done = run_local(command, [20, 12], {"type": "sync"}, tmp_path)
@@ -92,6 +121,7 @@ def test_a_mean_times_a_number_that_follows_the_share_is_a_sum(torch_programs, t
 
 @pytest.mark.parametrize("name, says", [
     ("loss_weights", "the optimizer SGD steps parameters that prepare() was not given"),
+    ("by_losses", "the program has changed 'weights' of the sampler WeightedRandomSampler"),
     ("codebook", "the buffer 'vq.embedding' of the model is moved by training, as are 2 others"),
     ("quantized", "the buffer '0.activation_post_process.scale' of the model is moved by training"),
     ("rate_search", "a loop over the loader was left before epoch 0 was over")])

@@ -113,7 +113,8 @@ int marks_differ(struct program_engine *g, size_t mark, double off, struct err *
                  ? "it was started again: if it computes its rate by a count of its own, "
                    "evenstep.steps(n) has the run's count"
                  : "code that changes parameters outside the optimizer must do the same on every "
-                   "rank");
+                   "rank; layers that take their first values from a batch (ActNorm) see one "
+                   "before prepare()");
     return -ERR_PEER;
 }
 

@@ -16,12 +16,14 @@ from torch.utils.data import DataLoader
 
 from ..run import Error
 
+# with what stands before it one line of a log, which the job's reason is taken from
 WITHOUT_LOADER = (
-    ". The service hands out samples: a program without a DataLoader makes one of a Dataset whose "
-    "__getitem__(i) gives row i. That may be the number i alone, where the loop fetches the rest: "
-    "a node of a graph, an offset in a text, the seed of what is drawn. In a step the nodes share "
-    "batch_size of these rows"
+    ". The service hands out samples: without a DataLoader make one of a Dataset whose "
+    "__getitem__(i) gives row i, or the number i alone, with which the loop fetches the rest (a "
+    "node of a graph, an offset in a text, the seed of what is drawn). In a step the nodes share "
+    "batch_size rows"
 )
+OWN_LOADER = " (of a loader of your own make a DataLoader, over a Dataset)"
 
 Given = namedtuple("Given", "models optimizers loaders schedulers others")
 
@@ -126,7 +128,8 @@ def by_kind(objects):
             raise Error(
                 "prepare() takes modules, optimizers, a DataLoader, schedulers, lists and dicts of "
                 "them, and what a state is to hold (a dict, or what has state_dict() and "
-                "load_state_dict()), not %s" % type(o).__name__
+                "load_state_dict()), not %s%s"
+                % (type(o).__name__, OWN_LOADER if hasattr(o, "__iter__") else "")
             )
         found[kind].append(o)
     return found

@@ -20,11 +20,18 @@ from torch.utils.data.distributed import DistributedSampler
 from ...run import Error, asked_by_call
 from ...stream import GHOST
 from .batches import row_of
-from .order import order_of
+from .order import numbers_of, order_of
 
 # what a DataLoader is made of, beside its sampler
 KEPT = "collate_fn pin_memory timeout worker_init_fn multiprocessing_context generator".split()
 KEPT += "persistent_workers pin_memory_device in_order".split()
+
+
+CHANGED = (
+    "the program has changed '%s' of the sampler %s since it drew the last order. Each node draws "
+    "the order itself, so the change is to be the same on each: by losses of a node's own samples, "
+    "the nodes' orders differ, and samples are left out while others come twice"
+)
 
 
 def _prefetches(loader):
@@ -110,6 +117,8 @@ class SliceSampler:
         plain = _is_permutation(sampler) or type(sampler) is SequentialSampler
         self.sampler = None if plain else sampler
         self._epoch = self._order = None
+        self._told = set()
+        self._left = {}  # what the sampler draws by, as an epoch's order has left it
         self._last = [0]
 
     def __len__(self):
@@ -128,8 +137,17 @@ class SliceSampler:
 
     def _order_of(self, epoch):
         if epoch != self._epoch:
+            self._look_for_changes()
             self._order, self._epoch = order_of(self.sampler, self.stream.run.seed, epoch), epoch
+            self._left = numbers_of(self.sampler)
         return self._order
+
+    def _look_for_changes(self):
+        now, run = numbers_of(self.sampler), self.stream.run
+        changed = [name for name in self._left if now.get(name) != self._left[name]]
+        if changed and run.workers > 1 and CHANGED not in self._told:
+            self._told.add(CHANGED)
+            run.say(CHANGED % (changed[0], type(self.sampler).__name__))
 
 
 class _Shard(IterableDataset):

@@ -11,6 +11,7 @@ asked: a language model's loader may draw 10 billion rows at random and call it 
 import random
 import sys
 from itertools import islice
+from zlib import crc32
 
 import torch
 
@@ -44,6 +45,24 @@ class Seeded:
         random.setstate(self.was[1])
         if self.numpy:
             self.numpy.set_state(self.numpy_was)
+
+
+def numbers_of(sampler):
+    """{name: a number that stands for the values} of what a sampler may draw by: its tensors,
+    arrays and lists of numbers, and those of a sampler within it."""
+    found = {}
+    for name, value in vars(sampler).items():
+        if isinstance(value, torch.utils.data.Sampler):
+            found.update({"%s.%s" % (name, n): v for n, v in numbers_of(value).items()})
+        elif isinstance(value, torch.Tensor):
+            flat = value.detach().cpu().contiguous().flatten()
+            found[name] = crc32(flat.view(torch.uint8).numpy())
+        elif type(value).__module__ == "numpy" and hasattr(value, "tobytes"):
+            found[name] = crc32(value.tobytes())
+        elif type(value) is list and len(value) <= LISTED_MOST and value:
+            numbers = all(isinstance(v, (int, float)) for v in value)
+            found.update({name: hash(tuple(value))} if numbers else {})
+    return found
 
 
 class _Drawn:

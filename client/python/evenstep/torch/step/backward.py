@@ -34,9 +34,18 @@ def _watch_scaler(kind):
     kind.scale = scale_and_tell
 
 
-def _loss_in(tensors):
-    first = tensors if isinstance(tensors, torch.Tensor) else next(iter(tensors or ()), None)
-    return first if isinstance(first, torch.Tensor) and first.numel() == 1 else None
+def _is_number(tensor):
+    return isinstance(tensor, torch.Tensor) and tensor.numel() == 1
+
+
+def _loss_in(tensors, gradients):
+    """The sum of several, which is what autograd takes the gradient of."""
+    given = [tensors] if isinstance(tensors, torch.Tensor) else list(tensors or ())
+    first = given[0] if given and _is_number(given[0]) else None
+    if len(given) < 2 or gradients is not None or not all(map(_is_number, given)):
+        return first
+    with torch.enable_grad():
+        return functools.reduce(torch.add, [one.reshape(()) for one in given])
 
 
 def _values_in(tensors, grad_tensors):
@@ -55,11 +64,12 @@ def watch(passes):
     def backward_and_exchange(tensors, *args, **kwargs):
         if _Seen.depth == 0:
             passes.entered()
-            loss = _loss_in(tensors)
+            given = args[0] if args else kwargs.get("grad_tensors")
+            loss = _loss_in(tensors, given)
             if loss is None:
-                given = args[0] if args else kwargs.get("grad_tensors")
                 passes.begins_at(_values_in(tensors, given))
-            passes.scaler = _scaler_of(loss) if loss is not None else None
+            of = tensors if isinstance(tensors, torch.Tensor) else next(iter(tensors or ()), None)
+            passes.scaler = _scaler_of(of) if loss is not None else None
             passes.begin(loss)
         _Seen.depth += 1
         try:

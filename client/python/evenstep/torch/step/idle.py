@@ -35,9 +35,11 @@ class Idle:
 
     def _refuse(self):
         raise Error(
-            "%s had a backward pass: each is to have one, loss.backward() (what "
-            "torch.autograd.grad() gives is summed by torch.autograd.backward(params, grads)); "
-            "a loop that evaluates the training data stands within torch.no_grad()"
+            "%s had a backward pass: each is to have one, loss.backward() "
+            "(torch.autograd.backward(params, grads) sums what torch.autograd.grad() gives). A "
+            "loop that leaves out batches of another size than batch_size leaves out all of them, "
+            "since a node has a share of each; one that evaluates the training data stands within "
+            "torch.no_grad()"
             % ("none of %d batches" % self.row if self.row > 1 else "no batch of the epoch")
         )
 

@@ -101,6 +101,12 @@ class Served:
 
 def _why_not_summed(passes):
     """The cause that the passes know, and what to write instead."""
+    if passes.gradients.open:
+        return (
+            "this step stands within the backward pass, in a hook of a parameter "
+            "(register_post_accumulate_grad_hook), where the gradients are this node's own: step "
+            "behind backward()"
+        )
     if passes.slice is None and passes.ahead.left_over:
         return (
             "the last batches of the epoch had backward passes and no step in their loop, and this "
