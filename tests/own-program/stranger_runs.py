@@ -23,6 +23,7 @@ PROGRAMS = {
     "chosen_mean": (32, 2e-5),
     "class_weights": (32, 2e-5),
     "closure_step": (32, 2e-5),
+    "crf": (32, 2e-5),
     "ctc_speech": (32, 2e-5),
     "data_prefetcher": (32, 2e-5),
     "distill": (32, 2e-5),
@@ -61,7 +62,11 @@ PROGRAMS = {
     "other_first": (32, 2e-5),
     "packed_texts": (32, 2e-5),
     "padded": (96, 2e-5),
+    "parametrized": (32, 2e-5),
     "pictures": (32, 2e-5),
+    "pinn": (32, 2e-5),
+    "polyak": (32, 2e-5),
+    "ppo": (32, 2e-5),
     "pruned": (32, 2e-5),
     "pseudo_labels": (32, 2e-5),
     "ranking": (32, 2e-5),
@@ -69,13 +74,16 @@ PROGRAMS = {
     "seq2seq": (32, 5e-5),
     "spectral_gan": (32, 2e-5),
     "ssd_multibox": (32, 2e-5),
+    "staged": (32, 2e-5),
     "steps": (16, 5e-6),
     "steps_next": (16, 2e-5),
     "steps_not_epochs": (32, 2e-5),
     "tbptt": (32, 2e-5),
+    "td3": (32, 2e-5),
     "text_bags": (32, 2e-5),
     "tied_lm": (32, 2e-5),
     "trainer": (96, 2e-5),
+    "transe": (32, 2e-5),
     "transfer": (96, 2e-5),
     "unet": (32, 2e-5),
     "vae_sum": (32, 2e-5),
@@ -83,7 +91,8 @@ PROGRAMS = {
     "wgan_gp": (32, 5e-5),
     "word_lm": (32, 2e-5),
 }
-SAMPLES = {"mnist_argparse": 192, "look_first": 64, "steps_next": 48, "maml": 48}  # of an epoch
+SAMPLES = {"mnist_argparse": 192, "ppo": 64, "look_first": 64, "steps_next": 48,
+           "maml": 48}  # of an epoch
 # of a server's slices none has the rows of the one before
 KEEPS_ROWS = {"word_lm"}
 # the server's rule of plain SGD has a step's first pass already
