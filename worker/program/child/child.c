@@ -404,8 +404,8 @@ const char *child_epitaph(struct child *c, char *out, size_t bytes)
                  sig == SIGKILL ? ", as the kernel does where memory runs out" : "", sep, said);
     } else {
         int code = WEXITSTATUS(c->status);
-        snprintf(out, bytes, "ended with exit code %d%s%s%s", code,
-                 code ? "" : NOT_LEFT, sep, said);
+        snprintf(out, bytes, "ended with exit code %d%s%s%s", code, code ? "" : NOT_LEFT, sep,
+                 said);
     }
     return out;
 }
