@@ -105,6 +105,26 @@ def test_a_layer_that_begins_by_a_batch_is_told_of_its_cause(torch_programs, tmp
     assert difference(two[0], one[0]) < 2e-6
 
 
+@pytest.mark.parametrize("sums", ["", "1"])
+@pytest.mark.parametrize("keep", ["three", "no_sync", "fades"])
+def test_gradients_that_stay_count_once(torch_programs, tmp_path, keep, sums):
+    """Each node has those of the batches before, summed; a sum would count them for each."""
+    plan = {"TEST_KEEP": keep, "TEST_SUM": sums}
+    one, two = (on_ranks(torch_programs, "grads_kept", tmp_path / str(len(sizes)), sizes,
+                         {"type": "sync"}, variables=plan)[1] for sizes in ([32], [17, 9, 6]))
+    assert difference(two[0], one[0]) < 2e-6
+
+
+def test_sums_that_are_accumulated_go_on_in_a_new_process(torch_programs, tmp_path):
+    plan = {"TEST_SUM": "1"}
+    _, whole = on_ranks(torch_programs, "grads_kept", tmp_path / "whole", [20, 12],
+                        {"type": "sync"}, variables=plan)
+    done, ends = on_ranks(torch_programs, "grads_kept", tmp_path / "killed", [20, 12],
+                          {"type": "sync"},
+                          variables={**plan, "TEST_KILL": "8", "TEST_KILL_IN": "backward"})
+    assert 'msg="goes on"' in done.stderr and difference(ends[0], whole[0]) < 2e-6
+
+
 def test_a_step_behind_the_loop_is_refused_with_its_cause(torch_programs, tmp_path):
     command = torch_programs.command("strangers.run", "left_over", tmp_path / "rank")
     done = run_local(command, [20, 12], {"type": "sync"}, tmp_path)

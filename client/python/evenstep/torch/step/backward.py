@@ -70,6 +70,8 @@ def watch(passes):
                 passes.begins_at(_values_in(tensors, given))
             of = tensors if isinstance(tensors, torch.Tensor) else next(iter(tensors or ()), None)
             passes.scaler = _scaler_of(of) if loss is not None else None
+            if kwargs.get("create_graph") or (len(args) > 2 and args[2]):
+                passes.tell_of_graph()
             passes.begin(loss)
         _Seen.depth += 1
         try:

@@ -23,6 +23,9 @@ A further pass over the same slice sends its own gradients alone. What param.gra
 is summed already, is set aside and added to the new sum. Where the difference of the step is sent,
 a further pass is the program's own and the rank does not hear of it.
 
+Where losses are sums, what param.grad holds of slices before (accumulation) is set aside, too: each
+node has the same, which the sum would count once for each.
+
 A slice is settled once its gradients were sent. Within no_sync they are kept. When the next slice
 begins, they are summed by themselves where all ranks sum in each step anyway, so that any rank has
 what an accumulation has so far; else the slice is settled as held back. A slice without samples
@@ -79,6 +82,7 @@ class Passes:
         self._own = False  # gradients of this pass stay where they are: the rank takes none
         self._local = False  # a further pass of which the rank does not hear
         self._further = False  # the last pass was one more over its slice
+        self._graph_told = False
         self.place = None  # place.py, once there is one
         self.made = lambda: None  # an optimizer that the program has made, and not stepped yet
         self.on_adopted = lambda optimizers: None
@@ -138,6 +142,16 @@ class Passes:
         """The slice that has begun had no pass, and the one before had one."""
         trained = self._idle.trained and self._idle.row == 0
         return self.slice is not None and not self.touched and trained
+
+    def tell_of_graph(self):
+        """The program asks backward() for gradients that it may differentiate."""
+        if self.run.workers > 1 and not self._graph_told:
+            self._graph_told = True
+            self.run.say(
+                "backward(create_graph=True): param.grad comes back summed over the nodes and has "
+                "no graph. torch.autograd.grad(loss, params, create_graph=True) gives what can be "
+                "differentiated again, of this node's samples"
+            )
 
     def entered(self):
         """The program begins a pass; begin() may be called by a thread of autograd's."""
