@@ -63,6 +63,7 @@ PROGRAMS = {
     "packed_texts": (32, 2e-5),
     "padded": (96, 2e-5),
     "parametrized": (32, 2e-5),
+    "pcgrad": (32, 2e-5),
     "pictures": (32, 2e-5),
     "pinn": (32, 2e-5),
     "polyak": (32, 2e-5),
@@ -96,7 +97,7 @@ SAMPLES = {"mnist_argparse": 192, "ppo": 64, "look_first": 64, "steps_next": 48,
 # of a server's slices none has the rows of the one before
 KEEPS_ROWS = {"word_lm"}
 # the server's rule of plain SGD has a step's first pass already
-STEPS_WITHIN = {"tbptt"}
+STEPS_WITHIN = {"tbptt", "pcgrad"}
 # the rule knows no scale
 SCALED = {"micro_batches_scaled"}
 # a node with smaller slices has more of them, and zip() ends with the other loader

@@ -112,9 +112,9 @@ int marks_differ(struct program_engine *g, size_t mark, double off, struct err *
              g->p->incarnation > 0
                  ? "it was started again: if it computes its rate by a count of its own, "
                    "evenstep.steps(n) has the run's count"
-                 : "code that changes parameters outside the optimizer must do the same on every "
-                   "rank; layers that take their first values from a batch (ActNorm) see one "
-                   "before prepare()");
+                 : "code that changes parameters or gradients beside the optimizer must do the "
+                   "same on every rank; layers that take their first values from a batch (ActNorm) "
+                   "see one before prepare()");
     return -ERR_PEER;
 }
 
