@@ -114,6 +114,17 @@ def boxes(s, loss=F.cross_entropy, of=tokens):
             for i, n in enumerate(lengths[s], s.start)]
 
 
+wide = nn.Linear(5, 30)
+PARAMETERS += wide.parameters()
+
+
+def decorrelated(s):
+    """Barlow twins; five times as many columns as the second share has samples."""
+    a, b = ((v - v.mean(0)) / v.std(0) for v in (wide(x[s]), wide(x[s] ** 2)))
+    c = a.T @ b / len(a)
+    return torch.diagonal(c).add(-1).pow(2).sum() + c.pow(2).triu(1).sum()
+
+
 def detected(s):
     places = torch.sin(rows[..., :3])
     return {"classes": sum(boxes(s)) / len(x[s]),
@@ -404,6 +415,11 @@ LOSSES = {
     "means in a stack": lambda s: torch.stack([error(s).pow(2).mean(), entropies(s).mean(),
                                                error(s).abs().mean()]).mean(),
     "time before the batch": lambda s: line(rows[s].transpose(0, 1)).pow(2).mean(),
+    "mean times its number / those that count": lambda s: (
+        (entropies(s) * (labels[s] > 0)).mean() * len(x[s]) / (labels[s] > 0).sum()),
+    "weights of a mixup": lambda s: (lambda w: w * entropies(s).mean()
+                                     + (1 - w) * error(s).abs().mean())(0.3),
+    "of wide columns": decorrelated,
     "weights that are learned": lambda s: (
         error(s).pow(2).mean() * (-embed.bias[0]).exp() + embed.bias[0]
         + error(s).abs().mean() / embed.bias[1].exp()),

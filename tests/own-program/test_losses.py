@@ -224,7 +224,7 @@ COMPARED = {"hardest", "sorted", "similarities", "two views", "both ways", "of o
             "farthest of the batch", "deviation within", "roots of columns",
             "softmax over the batch",
             "off their class", "classes apart", "prototypes", "partial likelihood", "correlated",
-            "ranked", "quantile", "negatives of the batch", "advantages",
+            "ranked", "quantile", "of wide columns", "negatives of the batch", "advantages",
             "targets of unit deviation"}
 
 

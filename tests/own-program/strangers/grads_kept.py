@@ -1,5 +1,5 @@
-"""Gradients that stay from batch to batch: accumulated by three (TEST_KEEP=three, or no_sync), faded
-in place of zeroed (fades); of losses that are sums (TEST_SUM=1)."""
+"""Gradients that stay from batch to batch: accumulated by three (TEST_KEEP=three, or no_sync),
+faded in place of zeroed (fades); of losses that are sums (TEST_SUM=1)."""
 import contextlib
 import os
 

@@ -98,13 +98,19 @@ def _factor(divisor, products):
 
 def _share(divisor):
     """Of what a mean is divided by: `(losses * mask).mean() / mask.mean()`, the share of the values
-    that count. None: nothing, or a number of the program's own, which autograd keeps as a double or
-    a whole number."""
+    that count, which may be none. None: nothing divides it, or a number of the program's own, which
+    autograd keeps as a double or a whole number."""
     if not isinstance(divisor, torch.Tensor) or not divisor.is_cpu:
         return None
     share = float(divisor)
-    own = divisor.dtype in (torch.float64, torch.int64) and share >= 1
-    return share if 0 < share < math.inf and not own else None
+    own = divisor.dtype in (torch.float64, torch.int64) and not 0 < share < 1
+    return share if 0 <= share < math.inf and not own else None
+
+
+def _is_of_a_tensor(factor):
+    """Whether it is no number of Python's, such as a mixup's or one that grows with the epochs."""
+    one = isinstance(factor, torch.Tensor) and factor.numel() == 1
+    return one and factor.dtype not in (torch.float64, torch.int64)
 
 
 def _is_whole(number):
@@ -203,8 +209,17 @@ class _Found:
         else:
             self._take_mean_of_values(node, divisor, products)
 
+    @staticmethod
+    def _values_of(node):
+        """How many a mean is over."""
+        inputs = inputs_of(node)
+        return math.prod(shape_out(inputs[0])) if inputs else 0
+
     def _take_mean_of_values(self, node, divisor, products):
-        rows = chosen(node)
+        rows, values = chosen(node), self._values_of(node)
+        if divisor is not None and any(constant_of(n) == values for n in products if values):
+            self._divide(divisor, ())  # times the number of its values it is their sum
+            return
         self.totals.append(rows)
         if rows is None and is_ragged(node, self.samples):
             self.values.append(math.prod(shape_out(inputs_of(node)[0])))
@@ -214,10 +229,10 @@ class _Found:
         if weights is not None and weights.numel() == self.samples:
             mean, least = float(weights.double().mean()), float(weights.min())
             self.averaged |= abs(mean - 1) < 1e-5 and least < 1 - 1e-3
-        share = _share(divisor) or _share(within)
-        self.shares += [share] if share else []
+        shares = [s for s in (_share(divisor), _share(within)) if s is not None]
+        self.shares += shares[:1]
         constants = map(constant_of, (n for n in products if len(inputs_of(n)) == 1))
-        self.factors += [c for c in constants if isinstance(c, torch.Tensor) and c.numel() == 1]
+        self.factors += [c for c in constants if _is_of_a_tensor(c)]
 
     def _is_part(self, node, divisor, products):
         """Whether a mean is over a part of the batch and counts as much: one that is too large for

@@ -28,6 +28,8 @@ _CHOOSES = {"IndexBackward", "MaskedSelectBackward"}
 # of many numbers, which are no mean of what each of them gives
 EXTREMES = {"MaxBackward", "MinBackward", "MedianBackward", "StdBackward", "VarBackward"}
 EXTREMES |= {"NormBackward", "LinalgVectorNormBackward", "LogsumexpBackward", "DistBackward"}
+_PARTS = {"DiagonalBackward", "SliceBackward", "IndexBackward", "CloneBackward"}
+_PARTS |= {"AsStridedBackward", "MaskedSelectBackward", "MaskedFillBackward", "TriuBackward"}
 NODES_MOST = 32
 
 
@@ -111,12 +113,31 @@ def numbers(samples, dims):
     return found
 
 
+def _is_of_columns(node, samples):
+    """Whether a sum goes over a matrix of columns by columns, which the batch was reduced to (a
+    covariance): as many of its values as the batch has samples are there by chance."""
+    for _ in range(DEPTH_MOST):
+        inputs = inputs_of(node)
+        if not inputs:
+            return False
+        node = inputs[0]
+        if kind_of(node) == "MmBackward":
+            first, second = node._saved_self, node._saved_mat2
+            inner = second.shape[0] if second is not None else first.shape[1]
+            return inner == samples and not any(map(of_parameters, inputs_of(node)))
+        if kind_of(node) not in VALUE_BY_VALUE and kind_of(node) not in _PARTS:
+            return False
+    return False
+
+
 def is_over_samples(node, samples, divisor):
     """Whether a sum goes over what the batch has: its samples, or parts of them in one row. The
     tokens of all texts in one row are no multiple of the samples, and are divided by their
     number, or by that of those which count."""
     shape, inputs = shape_of_sum(node), inputs_of(node)
     if not shape or not inputs or kind_of(inputs[0]) == "StackBackward" or of_parameters(node):
+        return False
+    if _is_of_columns(node, samples):
         return False
     rows, flat = shape[0], len(shape) == 1 or "NllLoss" in type(node).__name__
     in_one_row = flat and rows > samples and rows % samples == 0
@@ -131,7 +152,7 @@ def is_by_time(node, samples):
     """Whether a sum goes over values of which the second dimension is that of the samples, or over
     parts of them, one after the other, that are rows of values."""
     shape, inputs = shape_of_sum(node), inputs_of(node)
-    if len(shape) < 2 or not inputs or of_parameters(node):
+    if len(shape) < 2 or not inputs or of_parameters(node) or _is_of_columns(node, samples):
         return False
     dims = getattr(node, "_saved_dim", None) or range(len(shape))
     second = shape[1] == samples and 1 in [d if d < len(shape) else d - 2**64 for d in dims]
