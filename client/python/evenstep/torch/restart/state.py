@@ -165,7 +165,8 @@ class State:
         own.update({"inner": inner} if inner else {})
         own["own_file"] = self.own_file.is_told_by()
         own["habits"] = self.schedules.habits.save(self.schedulers)
-        own["found"] = [told for s in self._living() if (told := self._told_of(s))]
+        found = [told for s in self._living() if (told := self._told_of(s))]
+        own.update({"found": found} if found else {})
         finer = steps.blocks.finer()
         own.update({"finer": finer} if finer else {})
         former = self.stream.steps.former_gradients()
