@@ -163,7 +163,7 @@ class State:
         own = dict(self._mine(), buffers=steps.buffers.values(steps.in_a_step()))
         inner = [o.state_dict() for o in _inner(self.optimizers)]
         own.update({"inner": inner} if inner else {})
-        own["own_file"] = self.own_file.is_told_by()
+        own.update({"own_file": True} if self.own_file.is_told_by() else {})
         own["habits"] = self.schedules.habits.save(self.schedulers)
         found = [told for s in self._living() if (told := self._told_of(s))]
         own.update({"found": found} if found else {})
