@@ -43,21 +43,22 @@ struct program_engine {
     struct program_device device;
     struct dev_replica replica;
     enum doing doing;
-    uint32_t held_at;              /* HELD: the type of what it said */
-    bool holding;                  /* WORKS: it was told to wait at what it says next */
-    uint32_t go;                   /* flags of the GO that is due */
-    bool stays_void;               /* no pass over the step before lets the optimizer step */
-    int passes, passes_before;     /* summed of step `answered`; of the one before, all */
-    int passes_usual;              /* of each of the two before, 0: they differ */
-    bool several;                  /* a step before had more than one */
-    bool asks;                     /* all ranks ask before one more, or that none follows */
-    bool follows;                  /* they have asked: one more pass follows, which this rank has
+    uint32_t held_at;          /* HELD: the type of what it said */
+    bool holding;              /* WORKS: it was told to wait at what it says next */
+    uint32_t go;               /* flags of the GO that is due */
+    bool stays_void;           /* no pass over the step before lets the optimizer step */
+    int passes, passes_before; /* summed of step `answered`; of the one before, all */
+    int passes_usual;          /* of each of the two before, 0: they differ */
+    bool several;              /* a step before had more than one */
+    bool asks;                 /* all ranks ask before one more, or that none follows */
+    bool follows;              /* they have asked: one more pass follows, which this rank has
                                       not summed */
-    bool differences;              /* the strategy gets them in place of gradients */
-    bool summed;                   /* it sums gradients before it lets the optimizer step */
-    double of_sum;                 /* factor from this rank's sum over its samples to the sum of the
+    bool differences;          /* the strategy gets them in place of gradients */
+    bool summed;               /* it sums gradients before it lets the optimizer step */
+    double of_sum;             /* factor from this rank's sum over its samples to the sum of the
                                       whole step; 1: its loss is a mean, or `summed` */
-    int64_t number, sent;          /* of the step under way; slices that were sent */
+    int64_t number, sent;      /* of the step under way; slices that were sent */
+    int64_t unended;           /* the epoch whose end is told next; -1: that of the next slice */
     uint32_t told[AHEAD_MOST + 2]; /* by number modulo p->slots: EPOCH_LAST and RUN_LAST of slices
                                       that were sent */
     struct wire_message slices[AHEAD_MOST + 2]; /* by number modulo p->slots, as they were sent */

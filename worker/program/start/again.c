@@ -37,7 +37,7 @@ enum source again_source(const struct jobspec *spec)
 int again_init(struct program_engine *g, struct err *e)
 {
     g->source = again_source(g->base.env->spec);
-    g->answered = g->begun_last = g->kept_before = -1;
+    g->answered = g->begun_last = g->kept_before = g->unended = -1;
     return g->source == FROM_KEPT ? kept_make_room(g, e) : 0; /* else made when it is needed */
 }
 
@@ -69,16 +69,20 @@ static bool ends_epoch(struct program_engine *g, int64_t first)
            (*ahead_told(g, first - 1) & WIRE_EPOCH_LAST);
 }
 
+/* The epoch whose loop it begins with, or ends. */
+static int64_t entry_epoch(struct program_engine *g, int64_t first)
+{
+    bool end = ends_epoch(g, first) || first >= g->sent;
+    return ahead_slice(g, end ? first - 1 : first)->slice.epoch;
+}
+
 /* Starts it, up to READY; what is kept is in the block then. `first`: the slice that it begins
  * with. */
 static int enter(struct program_engine *g, int64_t first, struct err *e)
 {
     struct program *p = g->p;
     struct description about;
-    bool end = ends_epoch(g, first) || first >= g->sent;
-    const struct entry at = {.resumed = true,
-                             .epoch = ahead_slice(g, end ? first - 1 : first)->slice.epoch,
-                             .step = first};
+    const struct entry at = {.resumed = true, .epoch = entry_epoch(g, first), .step = first};
     int rc;
     program_phase(p, PHASE_LOAD);
     enter_undo(p, 0);
@@ -257,10 +261,12 @@ static int stand_aside(struct program_engine *g, struct work *w, struct dev_resu
 /* FROM_SERVER: the new process waits for what the server answers. */
 static int wait_for_server(struct program_engine *g, struct err *e)
 {
+    int64_t epoch = entry_epoch(g, g->number) + ends_epoch(g, g->number);
     int rc = enter(g, g->number, e);
     if (rc >= 0) {
         g->sent = g->number;
         *ahead_told(g, g->number) = 0;
+        g->unended = epoch;
         g->returned = true;
     }
     return rc;

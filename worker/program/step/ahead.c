@@ -39,6 +39,17 @@ static int64_t start_of(const struct program_engine *g, const struct part *part)
     return part->whole > 0 ? part->nth * batch + within : part->slice.start;
 }
 
+/* Epochs of which other nodes had all the samples, before this one was there again or had made its
+ * step: the program's loops over them get no batch. */
+static int end_epochs(struct program_engine *g, int64_t epoch, struct err *e)
+{
+    int rc = 0;
+    while (g->unended >= 0 && g->unended < epoch && rc >= 0) {
+        rc = ahead_send_end(g, WIRE_EPOCH_LAST, g->unended, e);
+    }
+    return rc;
+}
+
 static int send_slice(struct program_engine *g, const struct part *part, uint32_t flags,
                       struct err *e)
 {
@@ -53,6 +64,11 @@ static int send_slice(struct program_engine *g, const struct part *part, uint32_
         indices[i] = sample_index(spec->seed, epoch, at, g->p->about.whole, spec->data.shuffle);
     }
     m.slice.epoch = epoch_shown(g, g->sent, part);
+    int rc = end_epochs(g, m.slice.epoch, e);
+    if (rc < 0) {
+        return rc;
+    }
+    g->unended = m.slice.epoch + !!(flags & WIRE_EPOCH_LAST);
     m.slice.number = g->sent++;
     m.slice.start = start_of(g, part);
     m.slice.count = part->slice.count;
@@ -67,6 +83,7 @@ int ahead_send_end(struct program_engine *g, uint32_t flags, int64_t epoch, stru
 {
     struct wire_message m = program_message(WIRE_SLICE, WIRE_NO_STEP | flags);
     m.slice.epoch = epoch;
+    g->unended = epoch + !!(flags & WIRE_EPOCH_LAST);
     *ahead_told(g, g->sent - 1) |= flags;
     return send(g, &m, e);
 }
