@@ -83,6 +83,9 @@ def _told_by(error):
 class Run:
     """about: a dict of evenstep.h's struct es_about; params and stats: dicts of library.tensors."""
 
+    passes_none = None  # a sentence: why no epoch may be passed over
+    global_batch = 0
+
     def __init__(self, about, optimizer, params, stats):
         self._library = library.Library()
         self._info = library.RunInfo()
@@ -94,7 +97,6 @@ class Run:
         self.on_start = None  # called once, before the first slice; calls start()
         self._open = True  # the program's loop says how many epochs there are
         self._passed = 0  # epochs that the program's loops have passed over
-        self.passes_none = None  # a sentence: why none of them may be passed over
         self.reload = None  # called when they have, if the run started before
         self.repeats = False  # what the program does, a process before it did
         self._ended = 0  # epochs that this process has made
