@@ -30,6 +30,7 @@ def joined(epoch):
     run.on_start, run.reload, run.passing = run.start, None, epoch > 0
     run.before_log = None
     run._ended, run._counts, run.lacks, run.repeats = 0, (0, 0), 0, False
+    run.passes_none, run.global_batch = None, 0
     return run
 
 

@@ -5,7 +5,7 @@ import os
 import pathlib
 import signal
 
-from service import until
+from service import proc_file, until
 
 
 def processes_in(kind, namespace):
@@ -39,8 +39,5 @@ def lose_power(kind, namespace, stays=()):
 
 def _is_over(pid):
     """It waits to be reaped, or is gone."""
-    try:
-        stat = pathlib.Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
-        return True
-    return stat.rpartition(b")")[2].split()[0] in (b"Z", b"X")
+    state = proc_file(pid, "stat").rpartition(b")")[2].split()[:1]
+    return not state or state[0] in (b"Z", b"X")

@@ -40,17 +40,17 @@ LOSSES = {
     "sum": "F.cross_entropy(out, y, reduction='sum') * 0.03",
 }
 
-# the rate, and what else it is made with; eps keeps small differences of gradients small
-OPTIMIZERS = {
-    "SGD": (0.1, ""),
-    "momentum": (0.05, "momentum=0.9"),
-    "Nesterov": (0.05, "momentum=0.9, nesterov=True"),
-    "Adam": (0.01, "eps=1e-3"),
-    "AdamW": (0.01, "eps=1e-3, weight_decay=0.05"),
-    "RMSprop": (0.003, "eps=1e-2"),
-    "Adagrad": (0.05, "eps=1e-2"),
-    "NAdam": (0.005, "eps=1e-3"),
-}
+# the class, the rate, and what else it is made with; eps keeps small differences of gradients small
+OPTIMIZERS = [
+    ("SGD", 0.1, ""),
+    ("SGD", 0.05, "momentum=0.9"),
+    ("SGD", 0.05, "momentum=0.9, nesterov=True"),
+    ("Adam", 0.01, "eps=1e-3"),
+    ("AdamW", 0.01, "eps=1e-3, weight_decay=0.05"),
+    ("RMSprop", 0.003, "eps=1e-2"),
+    ("Adagrad", 0.05, "eps=1e-2"),
+    ("NAdam", 0.005, "eps=1e-3"),
+]
 GROUPS = [
     "model.parameters()",
     "[{'params': list(model.parameters())[:1], 'lr': 0.01},"
@@ -153,9 +153,7 @@ class Drawn:
     def made(self, samples, network):
         """Samples, network, optimizer, schedule; and prepare()."""
         draw = self.draw
-        name = draw.choice(list(OPTIMIZERS))
-        rate, more = OPTIMIZERS[name]
-        kind = name if not name.startswith(("momentum", "Nesterov")) else "SGD"
+        kind, rate, more = draw.choice(OPTIMIZERS)
         self.data = draw.choice(["TensorDataset(X, Y, M)", "Rows()", "list(zip(X, Y, M))"])
         given = "model, optimizer, loader"
         lines = [
@@ -209,7 +207,7 @@ class Drawn:
         yield f"        last = {last}"
         if self.draw.random() < 0.4:
             yield "        with contextlib.nullcontext() if last else evenstep.no_sync():"
-            yield "    " + f"        (loss_of(x, y, m) / {self.each}).backward()"
+            yield f"            (loss_of(x, y, m) / {self.each}).backward()"
         else:
             yield f"        (loss_of(x, y, m) / {self.each}).backward()"
 

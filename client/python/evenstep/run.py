@@ -83,9 +83,6 @@ def _told_by(error):
 class Run:
     """about: a dict of evenstep.h's struct es_about; params and stats: dicts of library.tensors."""
 
-    passes_none = None  # a sentence: why no epoch may be passed over
-    global_batch = 0
-
     def __init__(self, about, optimizer, params, stats):
         self._library = library.Library()
         self._info = library.RunInfo()
@@ -97,6 +94,7 @@ class Run:
         self.on_start = None  # called once, before the first slice; calls start()
         self._open = True  # the program's loop says how many epochs there are
         self._passed = 0  # epochs that the program's loops have passed over
+        self.passes_none = None  # a sentence: why none of them may be passed over
         self.reload = None  # called when they have, if the run started before
         self.repeats = False  # what the program does, a process before it did
         self._ended = 0  # epochs that this process has made
@@ -107,7 +105,9 @@ class Run:
         info = self._info
         self.rank, self.workers, self.ahead = info.rank, info.workers, info.ahead
         self.epoch, self.step, self.seed = info.epoch, info.step, info.seed
-        self.lacks = self.step if os.environ.get("EVENSTEP_INCARNATION", "0") != "0" else 0
+        # the process before this one ended, and not the whole run
+        self.restarted = os.environ.get("EVENSTEP_INCARNATION", "0") != "0"
+        self.lacks = self.step if self.restarted else 0
         self.passing = info.epoch > 0  # loops pass over epochs that were made before
         self.global_batch, self.resumed = info.global_batch, bool(info.resumed)
         self.state = ctypes.string_at(info.state, info.state_bytes) if info.state else None

@@ -236,14 +236,21 @@ static void a_quota_of_nodes_bounds_it(void **state)
     assert_false(control_says(w, id, "pause"));
 }
 
-static void who_pauses_it_while_it_changes_its_size_has_it_paused(void **state)
+/* An elastic job on two of three nodes is told to pause, for one of a higher priority. */
+static struct world *world_making_room(void **state, char id[STORE_ID], char high[STORE_ID])
 {
-    char id[STORE_ID], high[STORE_ID];
     int step = 2;
     struct world *w = world_running(state, 3, "{" ELASTIC "}", id);
     submit(w, "{'priority': 1}", high);
     steps_for(w, id, &step, 1);
     assert_true(control_says(w, id, "pause"));
+    return w;
+}
+
+static void who_pauses_it_while_it_changes_its_size_has_it_paused(void **state)
+{
+    char id[STORE_ID], high[STORE_ID];
+    struct world *w = world_making_room(state, id, high);
     asked(w, id, "pause");
     ended(w, id, "paused");
     assert_state(w, id, "paused");
@@ -272,11 +279,7 @@ static void a_worker_that_died_is_replaced_when_its_node_is_well(void **state)
 static void its_nodes_are_free_where_the_coordinator_ends_between_two_attempts(void **state)
 {
     char id[STORE_ID], high[STORE_ID];
-    int step = 2;
-    struct world *w = world_running(state, 3, "{" ELASTIC "}", id);
-    submit(w, "{'priority': 1}", high);
-    steps_for(w, id, &step, 1);
-    assert_true(control_says(w, id, "pause"));
+    struct world *w = world_making_room(state, id, high);
     world_new_coordinator(w); /* who knows nothing of it */
     tick(w, 0.5);
     ended(w, id, "paused");
@@ -299,11 +302,7 @@ static bool is_claimed(struct world *w, const char *name)
 static void its_nodes_are_free_where_it_cannot_go_on_at_once(void **state)
 {
     char id[STORE_ID], high[STORE_ID];
-    int step = 2;
-    struct world *w = world_running(state, 3, "{" ELASTIC "}", id);
-    submit(w, "{'priority': 1}", high);
-    steps_for(w, id, &step, 1);
-    assert_true(control_says(w, id, "pause"));
+    struct world *w = world_making_room(state, id, high);
     OK(store_node_set(w->store, "n1", "drained", "1", &err_));
     OK(store_node_set(w->store, "n2", "drained", "1", &err_));
     assert_true(is_claimed(w, "n1"));

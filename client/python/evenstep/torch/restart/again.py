@@ -17,7 +17,6 @@ a server, where each node has a number of batches of its own.
 """
 
 import contextlib
-import os
 from time import perf_counter
 
 SECONDS_MOST = 20.0  # of which the first batch is not measured
@@ -29,7 +28,7 @@ class Again:
     def __init__(self, run, place):
         self.run, self.place = run, place
         self.may = bool(run.resumed)
-        self.all_anew = os.environ.get("EVENSTEP_INCARNATION", "0") == "0"
+        self.all_anew = not run.restarted
         self.at = self.to = 0  # batches of the run: gone through, made
         self._epoch = -1  # the run's, whose loop has gone through all that was made of it
         self._kept = contextlib.ExitStack()

@@ -12,8 +12,6 @@ loop that knows nothing of the run's epoch is refused; one program of several en
 others, which they notice.
 """
 
-import os
-
 _TOLD = (
     "this program has loaded a state of its optimizer, and the run goes on in epoch %d with the "
     "parameters and the states of now: a loop that begins at the epoch of a file (`range(start, "
@@ -40,7 +38,7 @@ class OwnFile:
         if self.by_first is None:
             return
         told = _TOLD % (self.run.epoch + 1)
-        if not self.by_first and os.environ.get("EVENSTEP_INCARNATION", "0") == "0":
+        if not self.by_first and not self.run.restarted:
             self.run.passes_none = told
         else:
             self.run.say(told)

@@ -14,7 +14,6 @@ is gone.
 """
 
 import contextlib
-import os
 
 import torch
 
@@ -119,23 +118,18 @@ class Place:
             return
         self._settled = True
         if self._saved is None:
-            if self._restarted() and self.run.step:
+            if self.run.restarted and self.run.step:
                 self._pass_on({"batch": 0, "pending": 0})
             return
         place, gradients = self._saved
         self._saved = None
         if "batch" not in place:
             return
-        if not self._restarted() or place["number"] == self.run.step:
+        if not self.run.restarted or place["number"] == self.run.step:
             self.replays = self.rhythm.of_loop(place)
             self._to_restore = place, gradients
         else:
             self._pass_on(place)
-
-    @staticmethod
-    def _restarted():
-        """The process before this one ended, and not the whole run."""
-        return os.environ.get("EVENSTEP_INCARNATION", "0") != "0"
 
     def _pass_on(self, place):
         """From where a state was taken to the slice that is due."""
