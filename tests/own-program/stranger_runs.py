@@ -73,6 +73,7 @@ PROGRAMS = {
     "ranking": (32, 2e-5),
     "sam": (32, 2e-5),
     "seq2seq": (32, 5e-5),
+    "sliced": (24, 2e-5),
     "spectral_gan": (32, 2e-5),
     "ssd_multibox": (32, 2e-5),
     "staged": (32, 2e-5),
@@ -92,7 +93,7 @@ PROGRAMS = {
     "wgan_gp": (32, 5e-5),
     "word_lm": (32, 2e-5),
 }
-SAMPLES = {"mnist_argparse": 192, "ppo": 64, "look_first": 64, "steps_next": 48,
+SAMPLES = {"mnist_argparse": 192, "ppo": 64, "sliced": 90, "look_first": 64, "steps_next": 48,
            "maml": 48}  # of an epoch
 # of a server's slices none has the rows of the one before
 KEEPS_ROWS = {"word_lm"}

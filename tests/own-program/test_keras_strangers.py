@@ -151,7 +151,7 @@ def test_what_would_train_something_else_is_refused(keras_programs, tmp_path, re
     command = keras_programs.command("strangers.run", name, tmp_path / "rank")
     done = run_local(command, [20, 12], {"type": "sync"}, tmp_path,
                      variables={"TEST_VECTOR": how})
-    assert done.returncode != 0 and "evenstep.library.Error: " + said in done.stderr.replace(
+    assert done.returncode != 0 and "evenstep.Error: " + said in done.stderr.replace(
         '\\"', '"')
 
 

@@ -19,6 +19,8 @@ class Error(RuntimeError):
     """What the program asks for cannot be done; the message says why. Another try would meet it
     again."""
 
+    __module__ = "evenstep"  # where people import it from, as tracebacks print it
+
 
 class Lost(Error):
     """A call failed, or another rank's program is gone: another try may go well."""

@@ -16,7 +16,7 @@ struct program_end {
     bool there;          /* a program ended; else nothing of the rest counts */
     int exit_code;       /* negative: it did not exit */
     char signal[16];     /* that ended it, "SIGSEGV"; "": none */
-    char exception[260]; /* of Python, "KeyError: 'x'"; "": none is known */
+    char exception[400]; /* of Python, "KeyError: 'x'"; "": none is known */
     char file[96];       /* the line of the program that raised it; "", 0: not known */
     int line;
     char reason[300];    /* why it cannot go on, where it or its rank says so; "": they do not */

@@ -6,8 +6,8 @@
 /* What is told after these lines, with newlines between them. */
 static const char *told(const char *lines)
 {
-    static char out[400];
-    char all[800];
+    static char out[600];
+    char all[900];
     char *rest = all;
     struct exception x = {0};
     snprintf(all, sizeof(all), "%s", lines);
@@ -28,6 +28,10 @@ static void an_exception_is_told_with_the_innermost_line_of_the_program(void **s
     assert_string_equal(told("begins\n" TRACEBACK OWN LIBRARY "    ~^^^\nKeyError: 1"),
                         "KeyError: 1 (train.py, line 8)");
     assert_string_equal(told(TRACEBACK LIBRARY "KeyError: 1"), "KeyError: 1");
+    assert_string_equal(told(TRACEBACK OWN
+                             "  File \"/opt/share/evenstep/python/evenstep/__init__.py"
+                             "\", line 51, in prepare\nevenstep.Error: no"),
+                        "evenstep.Error: no (train.py, line 8)");
     assert_string_equal(told(TRACEBACK "KeyError: 1"), "KeyError: 1");
 }
 
@@ -81,10 +85,10 @@ static void an_exception_of_several_lines_is_told_with_what_it_announces(void **
 
 static void long_lines_are_cut(void **state)
 {
-    char lines[700], path[300], said[300];
+    char lines[900], path[300], said[450];
     memset(path, 'p', sizeof(path));
     memset(said, 's', sizeof(said));
-    snprintf(lines, sizeof(lines), TRACEBACK "  File \"%.299s\", line 7, in go\n%.299s", path,
+    snprintf(lines, sizeof(lines), TRACEBACK "  File \"%.299s\", line 7, in go\n%.449s", path,
              said);
     const struct exception x = {0};
     assert_int_equal(strlen(told(lines)),

@@ -15,7 +15,7 @@ struct exception {
     bool own;       /* `file` is none of a library's */
     char file[96];  /* of the innermost line that is the program's, without its folder */
     int line;       /* in `file`; 0: none */
-    char said[260]; /* "KeyError: 'x'", if the newest lines are that; else "" */
+    char said[400]; /* "KeyError: 'x'", if the newest lines are that; else "" */
     bool announces; /* its first line ends with a colon: the lines that follow belong to it */
     int lines;      /* of the exception so far */
 };

@@ -18,10 +18,9 @@ from ..run import Error
 
 # with what stands before it one line of a log, which the job's reason is taken from
 WITHOUT_LOADER = (
-    ". The service hands out samples: without a DataLoader make one of a Dataset whose "
-    "__getitem__(i) gives row i, or the number i alone, with which the loop fetches the rest (a "
-    "node of a graph, an offset in a text, the seed of what is drawn). In a step the nodes share "
-    "batch_size rows"
+    ". Without a DataLoader of yours let one hand out the numbers of rows, DataLoader(range(n), "
+    "batch_size, shuffle=True), and train on x[rows], y[rows] "
+    "(docs/own-program-frameworks.md#without-a-loader)"
 )
 OWN_LOADER = " (of a loader of your own make a DataLoader, over a Dataset)"
 
