@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/jobs/watch.h"
+#include "cli/run/absent.h"
 #include "common/text/buf.h"
 #include "common/text/logline.h"
 #include "common/text/terminal.h"
@@ -23,7 +24,7 @@ struct tail {
 struct follow {
     struct session *session;
     const char *id;
-    char *state; /* [32] */
+    struct followed *last;
     struct tail tails[RANKS_MOST];
     bool terminal, told, cancelled;
 };
@@ -149,7 +150,8 @@ static int seen(void *ctx, const json_t *job)
         return obey_signals(f);
     }
     const char *state = json_string_value(json_object_get(job, "state"));
-    snprintf(f->state, 32, "%s", state ? state : "");
+    snprintf(f->last->state, sizeof f->last->state, "%s", state ? state : "");
+    absent_named(job, f->last->absent, sizeof f->last->absent);
     json_int_t workers =
         json_integer_value(json_object_get(json_object_get(job, "spec"), "workers"));
     for (int rank = 0; rank < RANKS_MOST && (rank == 0 || rank < workers); rank++) {
@@ -174,11 +176,11 @@ static void tell_lost(const struct follow *f)
     }
 }
 
-int follow_job(struct session *s, const char *id, char state[32])
+int follow_job(struct session *s, const char *id, struct followed *last)
 {
-    struct follow f = {.session = s, .id = id, .state = state, .terminal = terminal_draws(stderr)};
+    struct follow f = {.session = s, .id = id, .last = last, .terminal = terminal_draws(stderr)};
     const struct watch how = {.out = stderr, .seen = seen, .ctx = &f};
-    state[0] = '\0';
+    *last = (struct followed){0};
     for (int i = 0; i < RANKS_MOST; i++) {
         buf_init(&f.tails[i].rest, REST_BYTES);
     }

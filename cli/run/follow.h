@@ -10,8 +10,13 @@
 void follow_catch_signals(void);
 int follow_signal(void);   /* the first of them that came; 0: none */
 bool follow_hurries(void); /* a second one came: nothing is waited for any more */
+/* What was seen of a job last. */
+struct followed {
+    char state[32];
+    char absent[200]; /* a file that its program did not find, as it named it; "": none */
+};
 /* Shows a job until it ends. The first signal cancels it, and its end is waited for; the second one
- * ends the waiting. state: the last that was seen. Negative: s->err says what is wrong. */
-int follow_job(struct session *s, const char *id, char state[32]);
+ * ends the waiting. Negative: s->err says what is wrong. */
+int follow_job(struct session *s, const char *id, struct followed *last);
 
 #endif

@@ -15,6 +15,7 @@
 #include "cli/commands.h"
 #include "cli/jobs/fetch.h"
 #include "cli/jobs/watch.h"
+#include "cli/run/absent.h"
 #include "cli/run/follow.h"
 #include "cli/run/pack.h"
 #include "cli/run/refusals.h"
@@ -274,10 +275,13 @@ static int fetch(struct run *r, const char *output)
 static enum status follow(struct run *r)
 {
     const char *output = opt_string(r->session.options, "output");
-    char state[32];
+    struct followed last;
     int fetched = 0;
-    int status = follow_job(&r->session, r->id, state);
-    bool succeeded = strcmp(state, "succeeded") == 0;
+    int status = follow_job(&r->session, r->id, &last);
+    bool succeeded = strcmp(last.state, "succeeded") == 0;
+    if (status == STATUS_FAILED && last.absent[0]) {
+        absent_hint(last.absent, r->program.folder, err_of(r));
+    }
     if (status < 0 && !follow_signal()) {
         return not_served(r);
     }
@@ -290,7 +294,7 @@ static enum status follow(struct run *r)
     if (follow_signal() && !succeeded) {
         return (enum status)(STATUS_SIGNALLED + follow_signal());
     }
-    return !succeeded    ? strcmp(state, "cancelled") == 0 ? STATUS_CANCELLED : STATUS_FAILED
+    return !succeeded    ? strcmp(last.state, "cancelled") == 0 ? STATUS_CANCELLED : STATUS_FAILED
            : fetched < 0 ? STATUS_NOT_WRITTEN
                          : STATUS_DONE;
 }

@@ -156,7 +156,13 @@ static void the_jobs_end_is_the_exit_status(void **state)
         {"{\"state\": \"failed\", \"error\": {\"message\": \"rank 1 ended with exit code 3; its "
          "last lines: oh\"}}",
          "evenstep: the job failed: rank 1 ended with exit code 3; its last lines: oh\n", 1},
-        {"{\"state\": \"cancelled\"}", "cancelled", 4}};
+        {"{\"state\": \"cancelled\"}", "cancelled", 4},
+        {"{\"state\": \"failed\", \"error\": {\"message\": \"oh\", \"program\": {\"exception\": "
+         "\"FileNotFoundError: [Errno 2] No such file or directory: 'train.py'\"}}}",
+         "evenstep: the job failed: oh\n  'train.py' is here, and was not sent: ", 1},
+        {"{\"state\": \"failed\", \"error\": {\"message\": \"oh\", \"program\": {\"exception\": "
+         "\"FileNotFoundError: [Errno 2] No such file or directory: 'no.pt'\"}}}",
+         "evenstep: the job failed: oh\n", 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (i > 0) { /* a service of its own for each */
             service_close(state);
@@ -170,6 +176,7 @@ static void the_jobs_end_is_the_exit_status(void **state)
         run_command("$/train.py");
         assert_int_equal(ran.status, cases[i].status);
         assert_said(ran.err, cases[i].said);
+        assert_int_equal(i == 2, strstr(ran.err, "was not sent") != NULL);
         assert_string_equal(ran.out, ID "\n");
     }
 }
