@@ -28,8 +28,8 @@ struct session {
     struct wire_message later; /* leaves with the next one; type 0: there is none */
 
     /* slices that came and were not yet given to the program; those that were given, by number */
-    struct wire_message *came; /* [2 slots] ring */
-    int came_first, came_count;
+    struct wire_message *came; /* [came_room] ring */
+    int came_first, came_count, came_room;
     struct wire_message *taken; /* [slots], at number % slots */
     int64_t begun;              /* number of the slice begun last; -1 */
     bool last_came;             /* its flag said that nothing follows */

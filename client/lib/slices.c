@@ -14,9 +14,34 @@ int slices_init(struct session *s)
         return es_fail("cannot join: the rank grants %d slices ahead in %d slots",
                        s->welcome.welcome.ahead, slots);
     }
-    s->came = calloc(2 * (size_t)slots, sizeof(*s->came));
+    s->came_room = 2 * slots;
+    s->came = calloc((size_t)s->came_room, sizeof(*s->came));
     s->taken = calloc((size_t)slots, sizeof(*s->taken));
     return s->came && s->taken ? 0 : es_fail("cannot join: no memory for %d slices", slots);
+}
+
+/* There may be any number of them: no step belongs to an epoch of which other ranks had all the
+ * samples, and many can pass within one step of a slow rank. */
+static int make_room(struct session *s)
+{
+    size_t room = (size_t)s->came_room;
+    struct wire_message *more;
+
+    if (s->came_count < s->came_room) {
+        return 0;
+    }
+    more = malloc(2 * room * sizeof(*more));
+    if (!more) {
+        return es_fail("no memory for %zu slices", 2 * room);
+    }
+    for (int i = 0; i < s->came_count; i++) {
+        more[i] = s->came[(s->came_first + i) % s->came_room];
+    }
+    free(s->came);
+    s->came = more;
+    s->came_first = 0;
+    s->came_room *= 2;
+    return 0;
 }
 
 int slices_keep(struct session *s, const struct wire_message *m)
@@ -27,13 +52,16 @@ int slices_keep(struct session *s, const struct wire_message *m)
     if (m->flags & WIRE_STOP) {
         s->over = true;
     }
-    if (s->came_count >= 2 * slots || m->slice.slot < 0 || m->slice.slot >= slots ||
-        m->slice.count < 0 || m->slice.count > s->welcome.welcome.global_batch) {
+    if (m->slice.slot < 0 || m->slice.slot >= slots || m->slice.count < 0 ||
+        m->slice.count > s->welcome.welcome.global_batch) {
         return es_fail("the rank sent a slice that does not fit: number %" PRId64 ", %" PRId64
                        " samples in slot %d",
                        m->slice.number, m->slice.count, m->slice.slot);
     }
-    kept = &s->came[(s->came_first + s->came_count++) % (2 * slots)];
+    if (make_room(s) < 0) {
+        return -1;
+    }
+    kept = &s->came[(s->came_first + s->came_count++) % s->came_room];
     *kept = *m;
     kept->type = WIRE_SLICE;
     return 0;
@@ -78,7 +106,7 @@ PUBLIC int es_next(struct es_slice *slice)
         return 0;
     }
     first = &s->came[s->came_first];
-    s->came_first = (s->came_first + 1) % (2 * s->welcome.welcome.slots);
+    s->came_first = (s->came_first + 1) % s->came_room;
     s->came_count--;
     s->last_came = (first->flags & WIRE_RUN_LAST) != 0;
     if (!(first->flags & WIRE_NO_STEP)) {

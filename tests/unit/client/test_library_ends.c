@@ -110,6 +110,50 @@ static void test_signals_do_not_end_a_wait(void **state)
     standin_end(&r);
 }
 
+enum { EMPTY = 9 * SLOTS };
+
+static int hears_of_many_epochs(void)
+{
+    struct es_run run;
+    struct es_slice a;
+
+    MUST(join(&run, 0) == 0);
+    MUST(es_next(&a) == 1 && es_begin(0) == 0 && es_gradients(NULL) == ES_GO_STEP);
+    for (int64_t i = 0; i < EMPTY; i++) {
+        MUST(es_next(&a) == 1 && a.number == -1 && a.epoch_last && a.epoch == i);
+    }
+    MUST(es_next(&a) == 1 && a.number == 1 && a.epoch == EMPTY && es_begin(1) == 0);
+    MUST(es_gradients(NULL) == ES_GO_STEP);
+    return es_leave();
+}
+
+/* Other ranks had all the samples of these epochs within one step of this program. */
+static void test_any_number_of_epochs_may_end_within_a_step(void **state)
+{
+    struct wire_message m = {.type = WIRE_SLICE, .flags = WIRE_NO_STEP | WIRE_EPOCH_LAST};
+    struct standin r;
+
+    standin_run(&r, hears_of_many_epochs);
+    r.bucket_floats = 8;
+    start(&r);
+    standin_slice(&r, 0, 3, 0);
+    standin_get(&r, WIRE_BEGIN, NULL);
+    standin_get(&r, WIRE_GRADIENTS, NULL);
+    for (m.slice.epoch = 0; m.slice.epoch < EMPTY; m.slice.epoch++) {
+        standin_put(&r, m, -1);
+    }
+    m.flags = 0;
+    m.slice.number = m.slice.slot = 1;
+    m.slice.count = m.slice.step_count = 3;
+    standin_put(&r, m, -1);
+    standin_say(&r, WIRE_GO, 0);
+    standin_get(&r, WIRE_GRADIENTS, NULL);
+    standin_say(&r, WIRE_GO, 0);
+    standin_get(&r, WIRE_LEAVE, NULL);
+    assert_int_equal(standin_exit(&r), 0);
+    standin_end(&r);
+}
+
 /* ---- alone ----------------------------------------------------------------------------------- */
 
 static void test_alone_every_sample_of_an_epoch_comes_once(void **state)
@@ -146,6 +190,7 @@ int main(void)
         cmocka_unit_test(test_the_ranks_end_is_a_sentence),
         cmocka_unit_test(test_a_forked_child_is_refused_and_holds_no_socket),
         cmocka_unit_test(test_signals_do_not_end_a_wait),
+        cmocka_unit_test(test_any_number_of_epochs_may_end_within_a_step),
         /* last: this process then is the one that joined */
         cmocka_unit_test(test_alone_every_sample_of_an_epoch_comes_once),
     };
