@@ -114,6 +114,17 @@ def test_a_loop_that_never_applies_gradients_is_told_so(keras_programs, run_prog
     assert "no gradients of 3 batches in a row reached optimizer.apply()" in job.logs[0]
 
 
+def test_what_an_optimizer_does_with_an_embeddings_rows_is_told(keras_programs, run_programs,
+                                                                tmp_path, request):
+    """TensorFlow's squares each use of a row by itself, alone."""
+    alone = run_programs(keras_programs, "strangers.run", "keras_rows").results[0]
+    done, ends = on_ranks(keras_programs, "keras_rows", tmp_path / "sync", [20, 12],
+                          {"type": "sync"})
+    own = "[tensorflow" in request.node.name
+    assert told(done).count("Adam of a program alone squares an embedding's gradient") == own
+    assert bit_identical(ends) and (difference(ends[0], alone) < 2e-5) != own
+
+
 @pytest.mark.parametrize("loss, said", [
     ("mean", None), ("rows", None), ("own_mean", None),
     ("masked", "'masked' gives one number for a batch"),

@@ -145,8 +145,7 @@ def test_a_loss_that_is_not_a_number_ends_the_job_with_rank_and_node(python, tmp
 
 @pytest.mark.parametrize("case, why", [
     ("two_loaders", r"prepare\(\) takes one loader, that of the training data, and got 2"),
-    ("without_loader", r"a program without a DataLoader makes one of a Dataset whose "
-                       r"__getitem__\(i\) gives row i"),
+    ("without_loader", r"let one hand out the numbers of rows, DataLoader\(range\(n\), "),
     ("shares_out", "the loader has a DistributedSampler, which shares the samples out"),
 ])
 def test_a_loader_that_cannot_take_part_is_refused_in_a_sentence(python, tmp_path, case, why):

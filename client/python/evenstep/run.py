@@ -71,12 +71,13 @@ def _numbers(text):
     return set(map(int, re.findall(r"\d{1,9}", text)))
 
 
-def _told_by(error):
-    """An Error of ours that a framework has put into another one, as TensorFlow does in a graph;
-    else the exception itself."""
+def _told_by(error, within):
+    """An Error of ours that a framework has put into another one, as TensorFlow does in a graph,
+    where `within` was the last to be raised; else the exception itself."""
     inner = error
     while inner is not None and not isinstance(inner, Error):
         inner = inner.__cause__ or inner.__context__
+    inner = inner or within
     return inner if inner is not None and str(inner) in str(error) else error
 
 
@@ -100,6 +101,7 @@ class Run:
         self._ended = 0  # epochs that this process has made
         self._empty = 0  # loops that began behind the run's last epoch
         self.lacks = 0  # steps that a count of the program's own lacks, as it began anew
+        self.within = None  # the last Error that was raised where a framework calls us
         self._counts = 0, 0  # samples of the last two slices that were begun
         self._join(about, optimizer, params, stats)
         info = self._info
@@ -413,7 +415,7 @@ class Run:
                 sys.stderr.flush()
             finally:
                 if first:
-                    told = _told_by(value)
+                    told = _told_by(value, self.within)
                     self._quietly(self.failed, type(told), told, _place(trace, folder))
 
         def on_exit():

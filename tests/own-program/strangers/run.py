@@ -1,6 +1,7 @@
-"""Runs a program of this folder, or `drawn_N`, the one of seed N (drawn.py), as a script, and keeps
-the parameters that it ends with, and its arrays of the name `kept`: a case of module
-`strangers.run` is a program's name, with arguments of that test after it (ARGUMENTS)."""
+"""Runs a program of this folder, or `drawn_N` and `keras_drawn_N`, those of seed N (drawn.py,
+keras_drawn.py), as a script, and keeps the parameters that it ends with, and its arrays of the name
+`kept`: a case of module `strangers.run` is a program's name, with arguments of that test after it
+(ARGUMENTS)."""
 
 import os
 import runpy
@@ -10,10 +11,12 @@ import sys
 import numpy as np
 
 import evenstep
-from drawn import Drawn
+import drawn
+import keras_drawn
 from evenstep import arrays
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+DRAWN = {"drawn": drawn.Drawn, "keras_drawn": keras_drawn.Drawn}
 ARGUMENTS = {"mnist_argparse": ["--batch-size", "192"]}
 
 
@@ -35,9 +38,10 @@ def _values(models):
 def _kill_at(step):
     """TEST_KILL=N: the last rank's first process is killed at its Nth step, or with
     TEST_KILL_IN=backward at its Nth backward pass, or with TEST_KILL_IN=exchange at the Nth
-    exchange of a Keras program, or with TEST_KILL_IN=sum at the Nth sum() of one with arrays;
-    TEST_KILL_IN=hook: a hook raises in that pass, exit: it exits there with a status of its own,
-    refuse: it says that it would fail again, which ends the attempt."""
+    exchange of a Keras program (TEST_REFUSE: it says there that it would fail again), or with
+    TEST_KILL_IN=sum at the Nth sum() of one with arrays; TEST_KILL_IN=hook: a hook raises in that
+    pass, exit: it exits there with a status of its own, refuse: it says that it would fail again,
+    which ends the attempt."""
     if not step or os.environ.get("EVENSTEP_INCARNATION") != "0":
         return
     if evenstep.rank() != evenstep.world_size() - 1:
@@ -96,6 +100,8 @@ def _kill_at_exchange(number):
 
     def kill_or_exchange(*args):
         if next(calls) == number:
+            if os.environ.get("TEST_REFUSE"):
+                raise evenstep.Error("it would fail again")
             os.kill(os.getpid(), signal.SIGKILL)
         return exchange(*args)
 
@@ -116,10 +122,11 @@ def _go_through_again(seconds):
 
 def _file_of(name, output):
     path = os.path.join(HERE, name + ".py")
-    if name.startswith("drawn_"):
+    kind, _, seed = name.rpartition("_")
+    if kind in DRAWN:
         path = f"{output}-{name}.py"
         with open(path, "w") as file:
-            file.write(Drawn(int(name[6:])).text)
+            file.write(DRAWN[kind](int(seed)).text)
     return path
 
 
@@ -153,6 +160,6 @@ def _run(name, output):
 
 
 def __getattr__(name):
-    if not (name.startswith("drawn_") or os.path.exists(os.path.join(HERE, name + ".py"))):
+    if not (name.rpartition("_")[0] in DRAWN or os.path.exists(os.path.join(HERE, name + ".py"))):
         raise AttributeError(name)
     return lambda output: _run(name, output)

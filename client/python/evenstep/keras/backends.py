@@ -11,6 +11,12 @@ def sizes(variables):
     return [int(np.prod(v.shape)) for v in variables]
 
 
+def has_rows(gradient):
+    """Does TensorFlow keep it as rows, one for each time that a sample uses one (an embedding's)?
+    """
+    return type(gradient).__name__ == "IndexedSlices"
+
+
 def chosen():
     return _tensorflow if keras.backend.backend() == "tensorflow" else _torch
 

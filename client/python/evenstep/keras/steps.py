@@ -20,6 +20,11 @@ from . import backends, counters, tape
 from .backends import sizes
 
 IDLE_MOST = 100  # batches in a row without gradients
+ROWS = (
+    "on TensorFlow, %s of a program alone squares an embedding's gradient for each time that the "
+    "batch uses a row, and adds up the squares; here, as on Keras' other backends, the row's "
+    "gradients are added up over the batch and then squared, so its steps are larger or smaller"
+)
 
 
 def _numpy(variable):
@@ -59,6 +64,7 @@ class Steps:
         self.told_weight = None  # what evenstep.weight() said of this batch
         self.tells = False  # the loss is known
         self.told_changed = False  # that the program changes gradients
+        self.told_rows = False  # how the optimizer takes an embedding's
         self.answer = STEP
         self.histories = []  # of the calls of fit() that have ended
         self.recalled = pickle.loads(run.state)["histories"] if run.state else []
@@ -185,6 +191,14 @@ class Steps:
         self.drained = piece is None
         return piece
 
+    def _exchange_in_graph(self, *args):
+        """TensorFlow makes an exception of its own of what is raised there."""
+        try:
+            return self.exchange(*args)
+        except Error as e:
+            self.run.within = e
+            raise
+
     def exchange(self, optimizer, variables, ranges, flat, loss, weight):
         """Gradients of this rank, for these variables, which are those ranges of the block, and
         what they count in the mean if not their samples (else NaN); returns what this optimizer
@@ -249,8 +263,10 @@ class Steps:
 
         def apply_summed(grads, trainable_variables=None):
             variables = self._stepped_by(optimizer, trainable_variables)
-            self._look_at(grads)
-            exchange = partial(self.exchange, optimizer, variables, self._ranges(variables))
+            self._look_at(optimizer, grads)
+            exchange = partial(
+                self._exchange_in_graph, optimizer, variables, self._ranges(variables)
+            )
             self.tells = program.loss is not None
             if not optimizer.built:  # in a graph's branch nothing can be
                 with keras.name_scope(optimizer.name):
@@ -264,12 +280,16 @@ class Steps:
 
         object.__setattr__(optimizer, "apply", apply_summed)
 
-    def _look_at(self, grads):
-        """Once it is told what the program does to them."""
+    def _look_at(self, optimizer, grads):
+        """Once it is told what the program does to them, and what the optimizer would."""
         told = not self.told_changed and self.run.workers > 1 and tape.what_to_tell(grads)
         if told:
             self.told_changed = True
             self.run.say(told)
+        linear = isinstance(optimizer, (keras.optimizers.SGD, keras.optimizers.Lion))
+        if not linear and not self.told_rows and any(map(backends.has_rows, grads)):
+            self.told_rows = True
+            self.run.say(ROWS % type(optimizer).__name__)
 
     def mean_over_ranks(self, figures):
         """What this rank's samples of the epoch gave, as a mean over those of all ranks: the same
