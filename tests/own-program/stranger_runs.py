@@ -73,6 +73,7 @@ PROGRAMS = {
     "ranking": (32, 2e-5),
     "sam": (32, 2e-5),
     "seq2seq": (32, 5e-5),
+    "skip_gram": (32, 2e-5),
     "sliced": (24, 2e-5),
     "spectral_gan": (32, 2e-5),
     "ssd_multibox": (32, 2e-5),

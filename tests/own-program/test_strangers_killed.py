@@ -96,7 +96,7 @@ def test_loops_over_parts_of_the_loader_go_on_where_they_were(torch_programs, tm
 
 # an epoch's last step, and the run's, whose parameters and optimizer only the others have then
 @pytest.mark.parametrize("name, at", [("class_weights", 6), ("class_weights", 9), ("trainer", 3),
-                                      ("averaged", 3), ("early_stopping", 3)])
+                                      ("averaged", 3), ("skip_gram", 17), ("early_stopping", 3)])
 def test_one_that_is_killed_in_its_last_step_ends_as_the_program_alone(
         torch_programs, run_programs, tmp_path, name, at):
     run_killed(torch_programs, run_programs, name, tmp_path, at, checkpoint={"every_steps": 3})

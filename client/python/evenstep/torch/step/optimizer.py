@@ -246,6 +246,17 @@ class _Watch:
             self.hidden += [(p, p.grad) for p in params if p.grad is not None]
             for p in params:
                 p.grad = None
+        if isinstance(optimizer, torch.optim.SparseAdam):
+            self.give_rows(optimizer)
+
+    def give_rows(self, optimizer):
+        """It takes no dense gradients, as sums over nodes are, and moves only the rows that have
+        one: those that are not zero."""
+        for p in (p for g in optimizer.param_groups for p in g["params"]):
+            if p.grad is not None and p.grad.layout is torch.strided:
+                self.hidden.append((p, p.grad))
+                rows = p.grad.reshape(len(p), -1).any(1).nonzero().T
+                p.grad = torch.sparse_coo_tensor(rows, p.grad[rows[0]], p.shape).coalesce()
 
     def after(self, optimizer, args, kwargs):
         if self.steps:
