@@ -50,6 +50,12 @@ OPTIMIZERS = [
     ("RMSprop", 0.003, "eps=1e-2"),
     ("Adagrad", 0.05, "eps=1e-2"),
     ("NAdam", 0.005, "eps=1e-3"),
+    ("RAdam", 0.01, "eps=1e-2"),
+    ("Adamax", 0.01, "eps=1e-2"),
+    ("Adadelta", 1.0, "eps=1e-3"),
+    ("ASGD", 0.05, "t0=3"),
+    ("Adam", 0.01, "eps=1e-3, amsgrad=True, foreach=True"),
+    ("AdamW", 0.01, "eps=1e-3, fused=True"),
 ]
 GROUPS = [
     "model.parameters()",
@@ -136,8 +142,8 @@ def figure():
 
 
 class Drawn:
-    """The program of a seed. text; batch: what its nodes take together; coarse: it computes in 16
-    bits."""
+    """The program of a seed. text; batch: what its nodes take together; samples: of an epoch;
+    coarse: it computes in 16 bits."""
 
     def __init__(self, seed):
         draw = self.draw = random.Random(f"{seed} program")
@@ -146,7 +152,15 @@ class Drawn:
         self.wide = not self.coarse and network != "words" and draw.random() < 0.15
         self.loss, self.schedule = draw.choice(list(LOSSES)), draw.choice([None, None, *SCHEDULES])
         self.each = draw.choice([1, 1, 1, 2, 2, 3])  # batches of an optimizer's step
-        self.text = "".join([HEAD % (seed, draw.choice([72, 88, 96, 100, 104])),
+        self.by_steps = draw.random() < 0.15  # a loop over steps, and not over epochs
+        self.two = draw.random() < 0.2  # the head has an optimizer of its own
+        rows = self.loss in ("mean", "smoothed", "squares", "binary", "each", "focal", "divided")
+        # a node of one sample has no two parts
+        self.how = draw.choice([None] * 6 + ["parts", "two"]) if rows else None
+        if self.by_steps and self.schedule and SCHEDULES[self.schedule][1] != "step":
+            self.schedule = None
+        self.samples = draw.choice([72, 88, 96, 100, 104])
+        self.text = "".join([HEAD % (seed, self.samples),
                              self.made(*NETWORKS[network]), TAIL % self.computed(),
                              "\n".join(self.loop()), "\n"])
 
@@ -159,10 +173,15 @@ class Drawn:
         lines = [
             f"X = {samples}",
             f"loader = DataLoader({self.data}, batch_size={self.batch},"
-            f" drop_last={draw.random() < 0.25})",
+            f" drop_last={draw.random() < 0.25 or self.how == 'parts'})",
             f"model = {network}{'.double()' if self.wide else ''}",
             f"optimizer = torch.optim.{kind}({draw.choice(GROUPS)}, lr={rate}, {more})",
         ]
+        if self.two:
+            lines[-1] = (f"optimizer = torch.optim.{kind}(model[:-1].parameters(), lr={rate}, "
+                         f"{more})")
+            lines.append("other = torch.optim.SGD(model[-1].parameters(), lr=0.05, momentum=0.9)")
+            given = "model, optimizer, other, loader"
         if self.schedule:
             how = SCHEDULES[self.schedule][0].replace("RATE", str(rate))
             lines.append(f"schedule = lr_scheduler.{how}")
@@ -181,35 +200,71 @@ class Drawn:
 
     def loop(self):
         draw = self.draw
-        yield f"for epoch in {draw.choice(['range(3)', 'range(3)', 'evenstep.epochs(3)'])}:"
-        if draw.random() < 0.15:
-            yield "    next(model.parameters()).requires_grad_(epoch != 1)"
         rest = draw.choice(["used", "dropped", "kept"])  # batches behind an epoch's last whole step
-        if self.each > 1 and rest == "dropped":
-            yield "    optimizer.zero_grad()"
-        yield "    for i, batch in enumerate(loader):"
+        if self.by_steps:
+            yield from self.over_steps()
+            rest = "kept"
+        else:
+            yield f"for epoch in {draw.choice(['range(3)', 'range(3)', 'evenstep.epochs(3)'])}:"
+            if draw.random() < 0.15:
+                yield "    next(model.parameters()).requires_grad_(epoch != 1)"
+            if self.each > 1 and rest == "dropped":
+                yield from self.cleared("    ")
+            yield "    for i, batch in enumerate(loader):"
         yield f"        x, y, m = {'batch.values()' if self.data == 'Rows()' else 'batch'}"
         yield from self.passes(rest == "used")
         yield from self.steps()
         when = self.schedule and SCHEDULES[self.schedule][1]
-        yield {"epoch": "    schedule.step()", "figure": "    schedule.step(figure())"}.get(
-            when, draw.choice(["", "    evenstep.log(test_loss=figure())"]))
+        if not self.by_steps:
+            yield {"epoch": "    schedule.step()", "figure": "    schedule.step(figure())"}.get(
+                when, draw.choice(["", "    evenstep.log(test_loss=figure())"]))
+
+    def over_steps(self):
+        """As language models are trained; it may end within an epoch."""
+        steps = self.draw.choice([8, 9, 10]) // self.each * self.each
+        yield from (
+            "batches = iter(loader)",
+            f"for i in range({steps}):",
+            "    try:",
+            "        batch = next(batches)",
+            "    except StopIteration:",
+            "        batches = iter(loader)",
+            "        batch = next(batches)",
+            "    if True:",
+        )
+
+    def cleared(self, indent, how=""):
+        yield f"{indent}optimizer.zero_grad({how})"
+        if self.two:
+            yield f"{indent}other.zero_grad({how})"
 
     def passes(self, rest_is_used):
         if self.each == 1:
             yield from self.draw.choice([
-                ["        optimizer.zero_grad()"], [],
-                ["        optimizer.zero_grad(set_to_none=False)"]])
-            yield "        loss_of(x, y, m).backward()"
+                list(self.cleared(" " * 8)), [],
+                list(self.cleared(" " * 8, "set_to_none=False"))])
+            yield from self.backward(" " * 8, "")
             yield "        last = True"
             return
         last = f"(i + 1) % {self.each} == 0" + " or i + 1 == len(loader)" * rest_is_used
         yield f"        last = {last}"
         if self.draw.random() < 0.4:
             yield "        with contextlib.nullcontext() if last else evenstep.no_sync():"
-            yield f"            (loss_of(x, y, m) / {self.each}).backward()"
+            yield from self.backward(" " * 12, f" / {self.each}")
         else:
-            yield f"        (loss_of(x, y, m) / {self.each}).backward()"
+            yield from self.backward(" " * 8, f" / {self.each}")
+
+    def backward(self, indent, divided):
+        """One pass over a batch; or one over each half of it, or one of each of two losses."""
+        if self.how == "parts":
+            yield f"{indent}for a, b, c in zip(x.chunk(2), y.chunk(2), m.chunk(2)):"
+            yield f"{indent}    (loss_of(a, b, c) * (len(a) / len(x)){divided}).backward()"
+        elif self.how == "two" and not self.wide and not self.coarse:
+            yield f"{indent}more = 0.1 * model(x).square().mean()"
+            yield f"{indent}(loss_of(x, y, m){divided}).backward()"
+            yield f"{indent}(more{divided}).backward()"
+        else:
+            yield f"{indent}(loss_of(x, y, m){divided}).backward()"
 
     def steps(self):
         yield "        if last:"
@@ -217,7 +272,13 @@ class Drawn:
             [], [], ["            nn.utils.clip_grad_norm_(model.parameters(), 0.5)"],
             ["            nn.utils.clip_grad_value_(model.parameters(), 0.02)"]])
         yield "            optimizer.step()"
-        yield "            optimizer.zero_grad()"
+        if self.two:
+            yield "            other.step()"
+        yield from self.cleared(" " * 12)
+        if self.draw.random() < 0.15:
+            yield "            with torch.no_grad():"
+            yield "                for p in model.parameters():"
+            yield f"                    p.{self.draw.choice(['mul_(0.995)', 'clamp_(-0.4, 0.4)'])}"
         if self.schedule and SCHEDULES[self.schedule][1] == "step":
             yield "            schedule.step()"
 

@@ -26,8 +26,10 @@ class Case:
         self.programs, self.folder, self.name = programs, folder, f"drawn_{seed}"
         self.program, draw = Drawn(seed), random.Random(f"{seed} ranks")
         few, quarter = draw.choice([1, 2, self.program.batch // 8]), self.program.batch // 4
+        few = max(few, 2) if self.program.how == "parts" else few
         self.sizes = [self.program.batch - quarter - few, quarter, few]
-        self.at, self.within = str(draw.randint(2, 8)), draw.choice(["", "backward"])
+        passes = 3 * (self.program.samples // self.program.batch)
+        self.at, self.within = str(draw.randint(2, min(8, passes))), draw.choice(["", "backward"])
         print(self.program.text, self.sizes, self.at, self.within)
         self.alone = run_programs(programs, "strangers.run", self.name).results[0]
 

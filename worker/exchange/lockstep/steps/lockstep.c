@@ -269,7 +269,10 @@ bool lockstep_has_copies(const struct lockstep *l)
 
 int lockstep_passes_differ(struct err *e)
 {
-    err_hint(e, "each node's program makes the same number of backward passes in a step");
+    err_hint(e,
+             "each node's program makes the same number of backward passes in a step: parts of a "
+             "batch are more on one node than on another where their size is fixed (x.split(n)), "
+             "and not where their number is (x.chunk(k)), but for fewer samples than that");
     return -ERR_DATA;
 }
 

@@ -51,6 +51,7 @@ class Divisor:
         self._last, self._alike = None, 0  # batches in a row that were divided by one number
         self._unseen = looks
         self._by_one = self._by_more = False  # sums were divided by 1, and by more
+        self.in_parts = False  # some batch has had several passes, each perhaps over a part of it
         self._values = ()  # numbers of values that the last batch's means were over
         self._factors, self._factors_unseen = None, _LOOKS_MOST if looks else 0
         self._numbers = []  # what multiplied means over the batch in the last of them
@@ -88,7 +89,8 @@ class Divisor:
     def _of_values(self, values):
         """A number that stays is one of another loader's samples, or of the hardest few."""
         before, self._values = self._values, values or self._values
-        return RAGGED if before and before != self._values else None
+        changes = before and before != self._values
+        return RAGGED if changes and not self.in_parts else None
 
     def _of_factors(self, counted):
         """Of several means, each divided or multiplied by a number of its own, which changes."""

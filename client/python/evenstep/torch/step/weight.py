@@ -23,10 +23,11 @@ class Weight:
         self.mine = 0.0
         self._base = 0.0  # the same of its rows, whatever a loss was divided by
         self._said = False  # by weight()
+        self._passes = 0  # over the slice
         self._divisor = Divisor(run)
 
     def begin(self, piece):
-        self.slice, self.rows, self._said = piece, piece.count, False
+        self.slice, self.rows, self._said, self._passes = piece, piece.count, False, 0
         self.mine = self._base = float(piece.count > 0) if self.sums else float(piece.count)
         if self.sums and self.is_doubled():
             self.say(1.0)
@@ -64,6 +65,8 @@ class Weight:
         if self._said or self.by_samples:
             return
         doubled = self.is_doubled()
+        self._passes += 1
+        self._divisor.in_parts |= self._passes > 1
         total = self._divisor.of(loss, self.rows * 2 if doubled else self.rows, scaled)
         if total is None:
             weight = self._base
