@@ -4,6 +4,7 @@
  */
 #include "coordinator/planning/dryrun.h"
 
+#include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -297,6 +298,46 @@ static json_t *virtual_plan(const struct dryrun *d, const struct jobspec *spec, 
     return json_pack("{s:[], s:o, s:s}", "nodes", "warnings", warnings, "starts", "now");
 }
 
+static int is_checkpoint(const struct dirent *d)
+{
+    const char *end = strrchr(d->d_name, '.');
+    return end && strcmp(end, ".safetensors") == 0;
+}
+
+/* The network of a program's checkpoint is not known before the program runs: here it is only
+ * whether there is one. */
+static void check_checkpoints(const struct jobspec *spec, const char *path,
+                              struct jsonx_problems *problems)
+{
+    struct dirent **names;
+    int n = scandir(path, &names, is_checkpoint, NULL); /* of a file: -1 */
+    if (n == 0) {
+        jsonx_problem(problems, "/init", "cannot continue from '%s': it holds no checkpoint",
+                      spec->init);
+    }
+    for (int i = 0; i < n; i++) {
+        free(names[i]);
+    }
+    if (n >= 0) {
+        free(names);
+    }
+}
+
+/* The file or folder that `init` names. */
+static bool find_init(const struct dryrun *d, const struct jobspec *spec, char path[PATH_MAX],
+                      struct jsonx_problems *problems)
+{
+    struct err why = {0};
+    if (planner_find_init(spec->init, d->roots, d->data_dir, path, &why) < 0) {
+        jsonx_problem(problems, "/init", "%s", why.message);
+        return false;
+    }
+    if (spec->program.given && spec->init_how.go_on) {
+        check_checkpoints(spec, path, problems);
+    }
+    return true;
+}
+
 json_t *dryrun_plan(void *ctx, const json_t *json, bool programs, struct jsonx_problems *problems,
                     struct err *e)
 {
@@ -306,22 +347,16 @@ json_t *dryrun_plan(void *ctx, const json_t *json, bool programs, struct jsonx_p
     json_t *plan = NULL;
     struct checked checked = {0};
     char init[PATH_MAX];
-    bool starts_from_file = false;
-    struct err why = {0};
+    bool starts_from_file;
     if (!spec || !store || jobspec_parse(spec, json, problems) < 0) {
         goto out;
     }
+    starts_from_file = spec->init[0] && find_init(d, spec, init, problems);
     if (spec->program.given) { /* it brings network and samples, which are unknown before it runs */
         const struct program_rights rights = {.allowed = d->allow_programs, .any = programs};
         programs_check(spec, d->data_dir, rights, problems);
         plan = place_job(d, store, spec, &checked, problems, e);
         goto out;
-    }
-    if (spec->init[0]) {
-        starts_from_file = planner_find_init(spec->init, d->roots, d->data_dir, init, &why) >= 0;
-        if (!starts_from_file) {
-            jsonx_problem(problems, "/init", "%s", why.message);
-        }
     }
     if (check_spec(d, json, starts_from_file ? init : NULL, false, &checked, e) < 0) {
         goto out;

@@ -124,7 +124,7 @@ static void check_named(struct fields *f, struct fields *in, const struct progra
 
 void spec_read_program(struct jobspec *spec, struct fields *f)
 {
-    static const char *const own[] = {"model",     "data",     "augment", "init",
+    static const char *const own[] = {"model",     "data",     "augment",
                                       "optimizer", "evaluate", "cluster"};
     struct program_spec *p = &spec->program;
     struct fields in;

@@ -189,6 +189,34 @@ def test_a_program_that_is_given_its_rate_starts_again_with_a_tenth(page, args, 
     assert said["evidence"].endswith("The program sets its own: a smaller one is the first to try.")
 
 
+@pytest.mark.parametrize("tests, artifacts, wanted", [
+    ([0.3, 0.9], ["best.safetensors"], ("Start from epoch 2", ["--lr", "0.25"])),
+    ([0.3, 0.9], [], ("Start again", ["--lr", "0.05"])),
+    ([], ["best.safetensors"], ("Start again", ["--lr", "0.05"])),
+])
+def test_a_program_whose_loss_became_nan_starts_from_its_best_parameters_with_half_the_rate(
+        page, tests, artifacts, wanted):
+    document = failed()
+    document["spec"] = {"name": "mine", "program": {"digest": "d", "args": ["--lr", "0.5"]},
+                        "workers": 2}
+    made, = call(page, "/js/sentences/remedies.js", "m.remedies(" + json.dumps(
+        {"job": document, "artifacts": artifacts, "tests": evaluations(tests)}) + ")")
+    assert (made["button"], made["spec"]["program"]["args"]) == wanted
+    best = document["id"] + "/best.safetensors" if "epoch" in made["button"] else None
+    assert made["spec"].get("init") == best
+
+
+def test_a_program_whose_cause_may_be_mended_goes_on_from_its_last_checkpoint(page):
+    document = job(state="failed", error={
+        "code": "invalid", "message": "OSError: [Errno 28] No space left on device",
+        "program": ended(exception="OSError")})
+    document["spec"] = {"name": "mine", "program": {"digest": "d"}, "workers": 2}
+    made, = call(page, "/js/sentences/remedies.js", "m.remedies(" + json.dumps(
+        {"job": document, "artifacts": ["checkpoints"], "tests": []}) + ")")
+    assert made["button"] == "Go on"
+    assert made["spec"]["init"] == {"path": document["id"] + "/checkpoints", "continue": True}
+
+
 def told(node):
     return (f"the program of rank {int(node == 'b')} on '{node}' cannot go on: "
             f"ValueError: sizes differ (train.py, line 10)")

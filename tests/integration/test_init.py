@@ -15,12 +15,14 @@ import plain  # noqa: E402
 import rowtable  # noqa: E402
 from programs import LOCAL  # noqa: E402
 from service import BUILD, Service, spec  # noqa: E402
+from test_program import Run, job as program, without_statistics  # noqa: E402
 
 BODY = [{"type": "dense", "units": 16, "name": "fc1"}, {"type": "batch_norm", "name": "bn1"},
         {"type": "relu"}]
 OPTIMIZERS = {"adam": {"type": "adam", "learning_rate": 0.002},
               "adamw": {"type": "adamw", "learning_rate": 0.002},
               "momentum": {"type": "sgd", "learning_rate": 0.05, "momentum": 0.9}}
+OWN_STATE = ["--optimizer", "momentum", "--state", "--everyone"]
 
 
 def network(units=10):
@@ -212,3 +214,42 @@ def test_a_file_that_does_not_fit_is_refused_when_the_job_is_submitted_with_ever
             assert s.post("jobs?dryRun=true", job(**fits)).status_code == 200
         assert [j["id"] for j in s.get("jobs").json()["jobs"]] == [
             first], "what was refused is not queued"
+
+
+# ---- users' own programs -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", [{"type": "sync"}, {"type": "local-sgd", "k": 2},
+                                      {"type": "asgd"}], ids=lambda s: s["type"])
+def test_a_programs_job_that_failed_goes_on_in_another_one_from_its_last_checkpoint(
+        tmp_path, strategy):
+    """Parameters, the programs' own states and the order of samples: those of a run that did not
+    fail, bit for bit."""
+    def run(name, *args, **changes):
+        return Run(tmp_path / name, program(strategy, [*OWN_STATE, *args],
+                                            checkpoint={"every_steps": 2}, **changes),
+                   options=["--roots", str(tmp_path)])
+    straight = run("straight")
+    failed = run("failed", "--fault", "failed", "--after", 3 if strategy["type"] == "asgd" else 6)
+    assert failed.code != 0 and "nothing to go on with" in failed.log
+    whole = {"path": "failed/checkpoints", "continue": True}
+    second = run("second", init=whole)
+    assert "goes on where another job ended" in second.log
+    if strategy["type"] != "asgd":
+        assert (without_statistics(second.model()) == without_statistics(straight.model())).all()
+        assert sum(row["batch"] for row in second.rows) == 4 * 64
+    assert second.seen(1) == list(range(256))
+    over = run("over", epochs=1, init={"path": "second/checkpoints", "continue": True})
+    assert over.code != 0 and "'epochs' is 1, and that many are done" in over.log
+    other = run("other", "--samples", 320, init=whole)
+    assert other.code != 0 and "with 256 training samples, the data set has 320" in other.log
+
+
+def test_a_programs_job_starts_from_the_parameters_of_another_one(tmp_path):
+    def run(name, *args, **changes):
+        return Run(tmp_path / name, program({"type": "sync"}, args, **changes),
+                   options=["--roots", str(tmp_path)])
+    first = run("first").model()
+    second = run("second", "--rate", 0, init="first/artifacts/model.safetensors")
+    assert (without_statistics(second.model()) == without_statistics(first)).all()
+    assert second.seen(0) == second.seen(1) == list(range(256))

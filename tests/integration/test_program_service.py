@@ -207,6 +207,27 @@ def test_an_errors_hint_is_in_the_jobs_message(service):
     assert message.endswith("; a smaller learning rate, or gradient clipping")
 
 
+def test_a_dry_run_says_whether_there_is_a_checkpoint_to_go_on_from(service):
+    """Which network it is of, the program tells when it runs."""
+    id = service.submit({**job(name="counting", args=["--fault", "exit", "--times", "1"]),
+                         "max_restarts": 0, "checkpoint": {"every_steps": 2}})
+    service.wait(id, "failed")
+
+    def dry(path, go_on):
+        return service.post("jobs?dryRun=true", {**job(name="counting"),
+                                                 "init": {"path": path, "continue": go_on}})
+    assert dry(id + "/checkpoints", True).status_code == 200
+    assert dry(id + "/artifacts", True).json()["errors"][0]["message"].endswith(
+        "it holds no checkpoint")
+    assert "there is no such file" in dry(id + "/other", False).json()["errors"][0]["message"]
+    again = service.submit({**job(name="counting"), "init": {"path": id + "/checkpoints",
+                                                             "continue": True}})
+    done = service.wait(again, "succeeded")
+    assert done["progress"]["samples"] == 2 * 256 and done["progress"]["fraction"] == 1
+    assert "goes on where another job ended" in service.get(
+        f"jobs/{again}/logs", params={"rank": 2}).text  # the keeper's
+
+
 def test_a_program_that_is_started_again_is_told_and_the_job_succeeds_in_its_first_attempt(service):
     id = service.submit(job(name="counting", args=["--fault", "exit", "--times", "1", "--on", "1"]))
     done = service.wait(id, "succeeded")

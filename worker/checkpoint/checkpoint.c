@@ -223,6 +223,15 @@ int checkpoint_open(const char *path, const struct jobspec *spec, struct checkpo
                : rc;
 }
 
+int checkpoint_begin(const char *job_dir, const char *init_path, const struct jobspec *spec,
+                     struct checkpoint *out, struct err *e)
+{
+    int rc = job_dir ? checkpoint_newest(job_dir, spec, out, e) : CHECKPOINT_NONE;
+    return rc == CHECKPOINT_NONE && init_path && spec->init_how.go_on
+               ? checkpoint_open(init_path, spec, out, e)
+               : rc;
+}
+
 void checkpoint_drop_own(struct checkpoint *c)
 {
     own_files_release(c->own, c->state.n_own);

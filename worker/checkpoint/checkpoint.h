@@ -29,6 +29,11 @@ int checkpoint_newest(const char *job_dir, const struct jobspec *spec, struct ch
  * not passed over. */
 int checkpoint_open(const char *path, const struct jobspec *spec, struct checkpoint *out,
                     struct err *e);
+/* Where an attempt goes on: the newest valid one of its own job (NULL: none is looked for), else
+ * that of another job which the spec's `init` continues, at init_path. enum checkpoint_found, or
+ * negative. */
+int checkpoint_begin(const char *job_dir, const char *init_path, const struct jobspec *spec,
+                     struct checkpoint *out, struct err *e);
 void checkpoint_release(struct checkpoint *c);
 /* Frees the workers' own states alone: programs got them when they joined. */
 void checkpoint_drop_own(struct checkpoint *c);

@@ -91,6 +91,7 @@ int own_program_open(struct process *w, const char *node, struct err *e)
     const char *device = w->rank < c->spec->workers ? c->plan.workers[w->rank].device : "cpu:1";
     int threads = strncmp(device, "cpu:", 4) == 0 ? (int)strtol(device + 4, NULL, 10) : 1, rc;
     const char *job_dir = c->plan.job_dir[0] ? c->plan.job_dir : NULL,
+               *init = c->plan.init_path[0] ? c->plan.init_path : NULL,
                *folder = c->plan.program_folder[0] ? c->plan.program_folder : NULL;
     const struct results_ask results = {.comm = &w->comm,
                                         .telemetry = &w->telemetry,
@@ -110,6 +111,7 @@ int own_program_open(struct process *w, const char *node, struct err *e)
                                     .job = c->job,
                                     .node = node,
                                     .job_dir = job_dir,
+                                    .init = init,
                                     .folder = folder,
                                     .data = c->plan.roots,
                                     .output = own->results.folder[0] ? own->results.folder : NULL,

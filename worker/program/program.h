@@ -25,6 +25,7 @@ struct program_ask {
     const char *job;      /* its id; NULL: none */
     const char *node;     /* of this rank */
     const char *job_dir;  /* the keeper's, for a checkpoint to go on from; or NULL */
+    const char *init;     /* the file or folder that the spec's `init` names; or NULL */
     const char *output;   /* what the program may write to; NULL: nothing is kept */
     const char *folder;   /* to run in; NULL: ours */
     const char *data;     /* this host's folders of data sets, which the program is told */

@@ -76,6 +76,10 @@ function goodOne({job, tests}) {
 const lostIt = ({job, tests}) =>
     tests.length > 0 && tests[tests.length - 1].accuracy <= likeChance(classesOf(job.spec));
 
+/** @param {Api.Evaluation} best */
+const quality = (best) =>
+    known(best.accuracy) ? percent(best.accuracy) + ' correct' : 'test loss ' + loss(best.loss);
+
 /**
  * From the best checkpoint, with half the rate that made it; where the rate falls just then, half
  * of what follows: a rate that rose there may be what ended the job.
@@ -98,11 +102,8 @@ function resumeFromBest(failed) {
   const later = restOf(schedule, done, rate);
   return {
     title: 'Resume from the last good checkpoint with half the rate',
-    effect: 'the parameters of epoch ' + epoch + ', ' +
-        (known(best.accuracy) ? percent(best.accuracy) + ' correct'
-                              : 'test loss ' + loss(best.loss)) +
-        '; learning rate ' + plain(rate) + '; the ' + plural(epochs - done, 'epoch') +
-        ' that are left',
+    effect: 'the parameters of epoch ' + epoch + ', ' + quality(best) + '; learning rate ' +
+        plain(rate) + '; the ' + plural(epochs - done, 'epoch') + ' that are left',
     button: 'Resume from epoch ' + epoch,
     spec: again(job, {
       init: job.id + '/' + BEST,
@@ -138,37 +139,69 @@ function startSlower(failed) {
 const RATE_ARGUMENT = /^--(lr|learning[-_]rate)(=|$)/;
 
 /**
- * A user's program that is given its rate as an argument, "--lr 0.1" or "--lr=0.1".
- * @param {Failed} failed
- * @returns {Remedy | null}
+ * A user's program that is given its rate as an argument, "--lr 0.1" or "--lr=0.1": that argument,
+ * and those with part of its rate; null for any other.
+ * @param {Api.Job} job
+ * @param {number} part
  */
-function startProgramSlower({job}) {
-  const {program} = job.spec, args = program?.args ?? [];
+function slowerProgram({spec: {program}}, part) {
+  const args = program?.args ?? [];
   const at = args.findIndex((word) => RATE_ARGUMENT.test(word));
   const [name, inline] = (args[at] ?? '').split('=');
   const given = inline ?? args[at + 1];
   const rate = at < 0 ? NaN : Number(given || NaN);
-  if (!becameNaN(job) || !(rate > 0)) {
+  const slower = String(Number((rate * part).toPrecision(6)));
+  const put = inline === undefined ? [name, slower] : [name + '=' + slower];
+  return rate > 0 ? {
+    change: name + ' ' + slower + ' instead of ' + given,
+    program: {...program, args: [...args.slice(0, at), ...put, ...args.slice(at + put.length)]}
+  }
+                  : null;
+}
+
+/**
+ * Its epochs begin anew: how many of them its schedule counts, the program alone knows.
+ * @param {Failed} failed
+ * @returns {Remedy | null}
+ */
+function startProgramFromBest(failed) {
+  const {job, artifacts} = failed;
+  const best = goodOne(failed), slower = slowerProgram(job, 1 / 2);
+  if (!(becameNaN(job) || lostIt(failed)) || !best || !artifacts.includes(BEST) || !slower) {
     return null;
   }
-  const slower = String(Number((rate / 10).toPrecision(6)));
-  const put = inline === undefined ? [name, slower] : [name + '=' + slower];
   return {
-    title: 'Start again with a tenth of the rate',
-    effect: name + ' ' + slower + ' instead of ' + given + '; from the beginning',
-    button: 'Start again',
-    spec: again(job, {
-      program: {...program, args: [...args.slice(0, at), ...put, ...args.slice(at + put.length)]}
-    })
+    title: 'Start from the best parameters with half the rate',
+    effect: 'those of epoch ' + place(best.epoch, 1) + ', ' + quality(best) + '; ' + slower.change +
+        '; the epochs begin anew',
+    button: 'Start from epoch ' + place(best.epoch, 1),
+    spec: again(job, {init: job.id + '/' + BEST, program: slower.program})
   };
 }
 
 /**
- * Whether a job may go on where it ended, if it has a checkpoint: a lost node may be back.
+ * @param {Failed} failed
+ * @returns {Remedy | null}
+ */
+function startProgramSlower(failed) {
+  const {job} = failed;
+  const slower = slowerProgram(job, 1 / 10);
+  return !becameNaN(job) || !slower || startProgramFromBest(failed) ? null : {
+    title: 'Start again with a tenth of the rate',
+    effect: slower.change + '; from the beginning',
+    button: 'Start again',
+    spec: again(job, {program: slower.program})
+  };
+}
+
+/**
+ * Whether a job may go on where it ended, if it has a checkpoint: a lost node may be back, and what
+ * a program failed of (a full disk, a file that was not there) may be mended.
  * @param {Omit<Failed, 'artifacts'>} failed
  */
 export const mayGoOn = ({job, tests}) =>
-    PASSING.includes(job.error?.code || '') && !becameNaN(job) && !lostIt({job, tests});
+    (PASSING.includes(job.error?.code || '') || Boolean(job.error?.program)) && !becameNaN(job) &&
+    !lostIt({job, tests});
 
 /**
  * Seconds that all epochs of a job need which has trained as long as it may; NaN for any other.
@@ -253,8 +286,10 @@ function onceMore({job}) {
                                                                             : null;
 }
 
-const REMEDIES =
-    [resumeFromBest, startSlower, startProgramSlower, goOn, withTime, withoutNode, onceMore];
+const REMEDIES = [
+  resumeFromBest, startSlower, startProgramFromBest, startProgramSlower, goOn, withTime,
+  withoutNode, onceMore
+];
 
 /**
  * @param {Failed} failed

@@ -134,8 +134,8 @@ static int find_resume(struct program *p, struct resume *r, const struct program
     int rc = from ? CHECKPOINT_NONE
                   : err_set(e, ERR_MEMORY, "cannot look for a checkpoint: memory ran out");
     memset(r, 0, sizeof(*r));
-    if (rc >= 0 && c->rank == c->workers && ask->job_dir) {
-        rc = checkpoint_newest(ask->job_dir, ask->spec, from, e);
+    if (rc >= 0 && c->rank == c->workers) {
+        rc = checkpoint_begin(ask->job_dir, ask->init, ask->spec, from, e);
     }
     if (rc == CHECKPOINT_FOUND) {
         *r = (struct resume){1, epoch_of(&from->state), from->state.version, from->state.n_own};

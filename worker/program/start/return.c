@@ -45,7 +45,7 @@ static int recall_state(struct program *p, struct err *e)
         return err_set(e, ERR_MEMORY, "cannot look for a checkpoint: memory ran out");
     }
     bool there =
-        ask->job_dir && checkpoint_newest(ask->job_dir, ask->spec, from, NULL) == CHECKPOINT_FOUND;
+        checkpoint_begin(ask->job_dir, ask->init, ask->spec, from, NULL) == CHECKPOINT_FOUND;
     int rc = there && from->state.n_own > 0
                  ? state_copy(&p->state, join_state_of(from, from->state.n_own, ask->comm->rank), e)
                  : 0;
