@@ -101,7 +101,8 @@ static void show_rate(char *out, size_t size, const json_t *job)
     json_t *progress = json_object_get(job, "progress");
     double samples = json_number_value(json_object_get(progress, "samples")),
            seconds = json_number_value(json_object_get(job, "seconds"));
-    if (samples > 0 && seconds > 0) {
+    /* a job that continues another one counts the samples of that one, too */
+    if (samples > 0 && seconds > 0 && !json_is_true(column_get(job, "spec.init.continue"))) {
         snprintf(out, size, "%.0f", samples / seconds);
     }
 }

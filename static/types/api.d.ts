@@ -176,7 +176,7 @@ declare namespace Api {
     /** Names of nodes, or labels. */
     nodes?: string[];
     /** A safetensors file, or what and from where. */
-    init?: unknown;
+    init?: string|{path: string, 'continue'?: boolean, allow?: string[]};
     epochs?: number;
     seed?: number;
     max_restarts?: number;

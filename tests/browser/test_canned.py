@@ -118,6 +118,35 @@ def test_the_verdict_leads_to_its_chart_and_to_a_form_with_the_change(page):
     )
 
 
+def test_a_job_that_continues_another_one_says_so_and_no_speed_that_counts_its_samples(page):
+    document = job(seconds=30.0)
+    document["spec"]["init"] = {"path": "0123456789abcdef/checkpoints", "continue": True}
+    canned.show(page, document)
+    page.wait_text("#verdict", "^The job went on from another one and reached 96.0")
+    page.wait_text(".facts", "goes on from 0123456789abcdef")
+    rate = "/js/measures/measures.js", f"m.meanRate({json.dumps(document)})"
+    assert call(page, *rate) is None
+    document["spec"]["init"] = "0123456789abcdef/best.safetensors"
+    assert call(page, rate[0], f"m.meanRate({json.dumps(document)})") == pytest.approx(128000 / 30)
+
+
+def test_what_a_server_counts_are_updates_wherever_it_is_named(page):
+    """An axis of "steps" to 1,911 stood below "step 469, 1,911 updates"."""
+    document = job(progress={"epoch": 10, "epochs": 10, "step": 4000, "samples": 128000,
+                             "fraction": 1})
+    document["spec"]["strategy"] = {"type": "asgd", "servers": 1}
+    change = {"version": 2, "step": 300, "time": 30.0, "reason": "b is slower",
+              "batches": {"a": 70, "b": 58}}
+    first = {**change, "version": 1, "step": 0, "time": 0, "reason": "equal"}
+    canned.show(page, document, [curve("train_loss", FALLS)], assignments=[first, change])
+    page.wait_text(".progress-line", "step 1,000, 4,000 updates")
+    assert page.text("#axis").split() == ["Update", "Samples", "Time"]
+    page.wait_text("#reasons", "update 300")
+    document["spec"]["strategy"] = {"type": "sync"}
+    canned.show(page, document, [curve("train_loss", FALLS)])
+    until("steps of sync", lambda: page.text("#axis").split() == ["Step", "Samples", "Time"])
+
+
 def test_a_virtual_job_says_that_its_times_are_virtual(page):
     document = job(
         seconds=1024.0,

@@ -133,7 +133,7 @@ def test_layers_and_load_fill_while_the_job_runs(page, running):
 def test_axes_marks_and_tables(page, running):
     page.open_job(running)
     until("loss has points", lambda: points(page, "loss") > 2)
-    for name in ("Time", "Samples", "Step"):
+    for name in ("Time", "Samples", "Update"):
         page.script(
             "[...document.querySelectorAll('#axis button')].find(b => b.textContent === "
             "arguments[0]).click()", name)
@@ -154,7 +154,7 @@ def test_the_reading_line_and_zoom_work_by_keys(page, running):
     chart = page.find('.chart[data-chart="loss"]')
     page.script("arguments[0].focus()", chart)
     page.keys(Keys.ARROW_LEFT)
-    page.wait_text(".learning .rail-head", "At step")
+    page.wait_text(".learning .rail-head", "At update")
     before = page.text(".learning .rail-head")
     page.keys(Keys.SHIFT, Keys.ARROW_LEFT)
     until("the line moved", lambda: page.text(".learning .rail-head") != before)

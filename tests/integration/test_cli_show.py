@@ -57,3 +57,8 @@ def test_jobs_are_compared_by_the_speed_of_their_whole_run(service):
     out, _, status = run("compare", *ids, service=service)
     speeds = [f"{job['progress']['samples'] / job['seconds']:.0f}" for job in jobs]
     assert status == 0 and re.search(rf"^samples/s +{speeds[0]} +{speeds[1]}$", out, re.M), out
+    on = service.submit(spec(workers=1, epochs=4, init={"path": f"{ids[1]}/checkpoints",
+                                                        "continue": True}))
+    service.wait(on, "succeeded")
+    out = run("compare", ids[1], on, service=service)[0]
+    assert re.search(rf"^samples/s +{speeds[1]} +-$", out, re.M), "it counts another job's samples"

@@ -1,7 +1,7 @@
 /* Figures that are computed from a job's numbers: medians, the parts of a step, an equal split,
    the rest of the run. Pure; NaN where something is not known yet. */
 import {serviceNow} from '../service/servicetime.js';
-import {globalBatch} from '../spec/spec.js';
+import {globalBatch, goesOnFrom, isServed} from '../spec/spec.js';
 import {duration, known, plural, seconds, whole} from '../text/format.js';
 
 /* What differs by less is told once. */
@@ -110,12 +110,14 @@ export function idealRate(workers) {
 }
 
 /**
- * Samples per second over all the time that a job trained; NaN before its first step. A run's last
- * seconds, which `metrics` tells, say little of it.
+ * Samples per second over all the time that a job trained; NaN before its first step, and where the
+ * samples of another job are counted with its own. A run's last seconds, which `metrics` tells, say
+ * little of it.
  * @param {Api.Job} job
  */
-export function meanRate({progress, seconds}) {
-  const samples = progress?.samples ?? 0;
+export function meanRate(job) {
+  const {progress, seconds} = job;
+  const samples = goesOnFrom(job) ? 0 : progress?.samples ?? 0;
   return samples > 0 && (seconds ?? 0) > 0 ? samples / Number(seconds) : NaN;
 }
 
@@ -137,8 +139,8 @@ export function secondsPerVersion({progress, metrics}) {
 export function globalSteps(job) {
   const {progress} = job;
   const steps = Math.ceil((progress?.samples ?? NaN) / globalBatch(job));
-  const served = job.spec?.strategy?.servers !== undefined; /* samples may lag behind the steps */
-  return served && progress && steps > 0 && progress.step > 1.2 * steps ? steps : NaN;
+  /* samples may lag behind the steps */
+  return isServed(job) && progress && steps > 0 && progress.step > 1.2 * steps ? steps : NaN;
 }
 
 /**

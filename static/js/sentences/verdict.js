@@ -7,7 +7,7 @@
    trained is in sentences/health.js, why one failed in sentences/failure.js. */
 import {earlyEnd} from '../elements/states.js';
 import {awaited, tookText} from '../measures/measures.js';
-import {classesOf, knowsOneClass} from '../spec/spec.js';
+import {classesOf, goesOnFrom, knowsOneClass} from '../spec/spec.js';
 import {bytes, capital, known, loss, percent, plural, three, whole} from '../text/format.js';
 
 import {becameNaN, failure} from './failure.js';
@@ -61,15 +61,16 @@ function settled(job, was) {
         ' and had nothing to learn: its network has one class.';
   }
   const early = earlyEnd(job);
+  const reached =
+      goesOnFrom(job) ? 'The job went on from another one and reached ' : 'The job reached ';
   if (known(early)) {
-    return 'The job reached its target of ' + percent(job.spec.target?.test_accuracy) +
-        ' in epoch ' + early + ' of ' + job.progress?.epochs + ': ' + result(job) + ' in ' +
-        tookText(job) + '.';
+    return reached + 'its target of ' + percent(job.spec.target?.test_accuracy) + ' in epoch ' +
+        early + ' of ' + job.progress?.epochs + ': ' + result(job) + ' in ' + tookText(job) + '.';
   }
   if (job.state === 'succeeded') {
     const target = job.spec?.target?.test_accuracy;
     const missed = known(target) && (job.metrics?.test_accuracy ?? NaN) < target;
-    return 'The job reached ' + result(job) + ' in ' + tookText(job) +
+    return reached + result(job) + ' in ' + tookText(job) +
         (missed ? ' and missed its target of ' + percent(target) : '') + '.';
   }
   const p = job.progress;

@@ -126,3 +126,24 @@ export function flatten(value, at = '') {
   }
   return [[at, value === null ? 'none' : String(value)]];
 }
+
+/**
+ * The id of the job whose checkpoint this one goes on from; '': it begins anew.
+ * @param {Api.Job} job
+ */
+export function goesOnFrom({spec}) {
+  const init = spec?.init;
+  return typeof init === 'object' && init['continue'] ? init.path.split('/')[0] : '';
+}
+
+/**
+ * Whether a server takes the gradients: the version after each update is what `step` counts there.
+ * @param {Api.Job} job
+ */
+export const isServed = (job) => job.spec?.strategy?.servers !== undefined;
+
+/**
+ * What the charts' axis and all that is placed on it count.
+ * @param {Api.Job} job
+ */
+export const stepWord = (job) => (isServed(job) ? 'update' : 'step');

@@ -3,7 +3,8 @@ import {h} from '../../elements/dom.js';
 import {active} from '../../elements/states.js';
 import {button, control, Segment, smoothingSlider, Toggle} from '../../elements/widgets.js';
 import {isVirtual} from '../../measures/measures.js';
-import {tick, whole} from '../../text/format.js';
+import {stepWord} from '../../spec/spec.js';
+import {capital, tick, whole} from '../../text/format.js';
 
 /** @typedef {import('./view.js').JobView} JobView */
 
@@ -15,8 +16,10 @@ export class Controls {
   constructor(view) {
     this.view = view;
     const {group} = view;
-    const time = isVirtual(view.data.job) ? 'Virtual time' : 'Time';
-    const axis = new Segment('X axis', [['step', 'Step'], ['samples', 'Samples'], ['time', time]],
+    const {job} = view.data;
+    const time = isVirtual(job) ? 'Virtual time' : 'Time';
+    const axis = new Segment('X axis',
+        [['step', capital(stepWord(job))], ['samples', 'Samples'], ['time', time]],
         view.data.curves.axis, (value) => this.setAxis(value));
     axis.node.id = 'axis';
     const log = new Segment('Loss axis', [['linear', 'Linear'], ['log', 'Log']], 'log',

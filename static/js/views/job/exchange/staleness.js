@@ -5,8 +5,8 @@
 import {valueAt, visible} from '../../../chart/smooth.js';
 import {fill, h, say} from '../../../elements/dom.js';
 import {scroller, table, tableButton} from '../../../elements/widgets.js';
-import {entryOf} from '../../../spec/spec.js';
-import {known, mean, tick, whole} from '../../../text/format.js';
+import {entryOf, stepWord} from '../../../spec/spec.js';
+import {capital, known, mean, tick, whole} from '../../../text/format.js';
 
 import {Distribution} from './distribution.js';
 import {HeatRows} from './heat.js';
@@ -114,7 +114,7 @@ export class Staleness {
     const heads = names.map((n) => h('th', {class: 'num', scope: 'col'}, key.label(n)));
     fill(this.table,
         table('Staleness of each node, newest first',
-            [group.axis === 'step' ? 'Step' : group.axis, ...heads], h('tbody', null, rows),
-            'dense'));
+            [group.axis === 'step' ? capital(stepWord(data.job)) : group.axis, ...heads],
+            h('tbody', null, rows), 'dense'));
   }
 }

@@ -7,6 +7,7 @@ import {
   broughtBy,
   dataName,
   globalBatch,
+  goesOnFrom,
   modelName,
   policyOf,
   strategyOf
@@ -27,12 +28,14 @@ function facts(job) {
   const attempts = 1 + (spec?.max_restarts ?? 0);
   const restarts =
       job.restarts ?? 0; /* a job that was paused has another attempt, but none failed */
+  const from = goesOnFrom(job);
   return [
     h('span', {text: modelName(spec) + ' on ' + dataName(spec)}),
     job.program && h('span', {text: broughtBy(job)}),
     h('span', null, h('b', {text: strategyOf(spec)}),
         ', ' + policyOf(spec) + ' minibatch' + (known(batch) ? ', B = ' + whole(batch) : '')),
     h('span', {text: sizeText(job)}),
+    from && h('span', null, 'goes on from ', h('a', {href: '#/jobs/' + from, text: from})),
     sweepOf(job) && h('a', {href: '#/sweeps/' + sweepOf(job), text: 'of a sweep'}),
     restarts > 0 && h('span', {text: 'attempt ' + (restarts + 1) + ' of ' + attempts}),
     h('span', {text: 'submitted ' + when(job.created) + (job.owner ? ' by ' + job.owner : '')}),

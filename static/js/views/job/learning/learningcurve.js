@@ -2,16 +2,16 @@
    top, and the test results of each evaluation beside. */
 import {nearest, smooth, valueAt} from '../../../chart/smooth.js';
 import {last} from '../../../measures/measures.js';
-import {known, place} from '../../../text/format.js';
+import {stepWord} from '../../../spec/spec.js';
+import {capital, known, place} from '../../../text/format.js';
 
 /** @typedef {import('../view.js').JobView} JobView */
 
 const RECENT = 40;
-const HEADS = {
-  step: 'Step',
-  time: 'Seconds',
-  samples: 'Samples'
-};
+/** @param {JobView} view */
+const headOf = ({group: {axis}, data: {job}}) => axis === 'step' ? capital(stepWord(job))
+    : axis === 'time'                                            ? 'Seconds'
+                                                                 : 'Samples';
 
 export class LearningCurve {
   /**
@@ -84,7 +84,7 @@ export class LearningCurve {
     const tests =
         test.x.map((x, i) => ({x, cells: [place(x, 3), '', '', '', '', format(test.y[i])]}));
     return {
-      heads: [HEADS[this.view.group.axis], 'Train, mean', 'least', 'greatest', 'Smoothed', 'Test'],
+      heads: [headOf(this.view), 'Train, mean', 'least', 'greatest', 'Smoothed', 'Test'],
       rows: [...steps, ...tests].sort((a, b) => b.x - a.x).map((row) => row.cells)
     };
   }

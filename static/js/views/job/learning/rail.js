@@ -2,6 +2,7 @@
 import {h, keyed, s, say} from '../../../elements/dom.js';
 import {active} from '../../../elements/states.js';
 import {isVirtual} from '../../../measures/measures.js';
+import {stepWord} from '../../../spec/spec.js';
 import {clock, seconds, tick, whole} from '../../../text/format.js';
 
 /** @typedef {import('../view.js').JobView} JobView */
@@ -58,7 +59,7 @@ export function headingOf({group, data}) {
   if (group.axis === 'step') {
     const {stepsPerEpoch} = data.curves;
     const epoch = Math.min(job.progress?.epochs || Infinity, Math.floor(x / stepsPerEpoch) + 1);
-    return 'At step ' + whole(x) + (stepsPerEpoch ? ', epoch ' + epoch : '');
+    return 'At ' + stepWord(job) + ' ' + whole(x) + (stepsPerEpoch ? ', epoch ' + epoch : '');
   }
   if (group.axis === 'time' && isVirtual(job)) {
     return 'After ' + seconds(x) + ' of virtual time';

@@ -4,8 +4,8 @@ import {Chart} from '../../../chart/chart.js';
 import {niceRange} from '../../../chart/scale.js';
 import {h} from '../../../elements/dom.js';
 import {nothingYet} from '../../../elements/states.js';
-import {globalBatch} from '../../../spec/spec.js';
-import {known, place, seconds, tick, whole} from '../../../text/format.js';
+import {globalBatch, stepWord} from '../../../spec/spec.js';
+import {capital, known, place, seconds, tick, whole} from '../../../text/format.js';
 
 import {Reasons} from './reasons.js';
 
@@ -61,7 +61,10 @@ export class Minibatch {
     const names = data.nodes();
     const positive = (/** @type {number} */ s) => (s > 0 ? seconds(s) : 'none');
     return {
-      heads: ['Version', 'Step', ...names.map((n) => key.label(n)), 'Predicted', 'Measured before'],
+      heads: [
+        'Version', capital(stepWord(data.job)), ...names.map((n) => key.label(n)), 'Predicted',
+        'Measured before'
+      ],
       rows: data.placed().reverse().map(
           (a) => ['v' + a.version, whole(a.at), ...names.map((n) => whole(a.batches?.[n])),
               positive(a.predicted_step_seconds), positive(a.measured_step_seconds)])

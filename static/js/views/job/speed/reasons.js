@@ -1,6 +1,7 @@
 /* Why minibatches were changed: one entry per change, the newest first. */
 import {h, keyed, say} from '../../../elements/dom.js';
 import {nothingYet} from '../../../elements/states.js';
+import {stepWord} from '../../../spec/spec.js';
 import {alike, clock, plural, whole} from '../../../text/format.js';
 
 /** @typedef {import('../view.js').JobView} JobView */
@@ -12,11 +13,13 @@ const MOST_NODES = 8;
 /**
  * @param {Placed} a
  * @param {Placed | undefined} before
+ * @param {string} step what is counted
  */
-function facts(a, before) {
+function facts(a, before, step) {
   const [measured, predicted] = alike(a.measured_step_seconds, a.predicted_step_seconds);
   return [
-    (a.restart ? 'restart, about step ' : 'step ') + whole(a.at), a.time ? clock(a.time, true) : '',
+    (a.restart ? 'restart, about ' : '') + step + ' ' + whole(a.at),
+    a.time ? clock(a.time, true) : '',
     before && a.measured_step_seconds > 0 ? 'before ' + measured : '',
     a.predicted_step_seconds > 0 ? 'predicted ' + predicted : ''
   ].filter(Boolean)
@@ -34,12 +37,13 @@ export class Reasons {
 
   draw() {
     const all = this.view.data.placed();
+    const step = stepWord(this.view.data.job);
     const entries = all.map((a, i) => ({a, before: all[i - 1], i})).reverse();
     keyed(this.node, entries.slice(0, MOST),
         (e) => e.i + ':' + e.a.version + ':' + Math.round(e.a.at),
         ({a, before}) => h('li', null, h('span', {class: 'tag', text: 'v' + a.version}),
             h('div', null, h('p', {text: a.reason}), this.moves(a, before),
-                h('p', {class: 'quiet', text: facts(a, before)}))));
+                h('p', {class: 'quiet', text: facts(a, before, step)}))));
     const earlier = all.length - MOST;
     const rest = earlier > 0 ? plural(earlier, 'earlier change') + ', in the table.' : '';
     say(this.none, all.length === 0 ? nothingYet(this.view.data.job) : rest);
