@@ -153,6 +153,22 @@ def test_what_every_program_failed_of_is_not_put_down_to_one_node(page):
         assert ("has the same cause" in page.text(".consequences")) is not told
 
 
+def test_a_long_path_among_the_consequences_makes_no_phones_page_wider(page):
+    def why(rank, text):
+        return (f"ts=2026-01-02T03:04:59.{rank}00Z level=error mod=worker rank={rank} "
+                f'msg="failed" why="cannot use /var/lib/evenstep/{text * 12}.safetensors"\n')
+    try:
+        page.resize(390)
+        canned.show(page, job(state="failed", workers=[worker(0, "a"), worker(1, "b")],
+                              error={"code": "data", "message": "cannot use the file", "rank": 0,
+                                     "node": "a", "attempt": 1}),
+                    logs={"0": why(0, "checkpoint"), "1": why(1, "another-one")})
+        page.wait_text(".consequences", "another-one")
+        assert page.script("return document.documentElement.scrollWidth") <= 390
+    finally:
+        page.resize_back()
+
+
 @pytest.mark.parametrize("schedule, rate, wanted", [
     ({"type": "step", "at_epochs": [2], "factor": 1000}, 0.1, None),
     ({"type": "step", "at_epochs": [2, 4], "factor": 1000}, 0.1, None),

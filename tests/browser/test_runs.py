@@ -189,11 +189,17 @@ def test_a_group_of_long_ranges_is_within_the_page(page):
 MANY = """
 const made = arguments[0], real = window.fetch;
 let read = 0;
+window.orders = [];
 window.fetch = async (url, options = {}) => {
     const asked = new URL(url, location.href);
     if (asked.pathname !== '/api/v1/jobs' || !asked.searchParams.has('fields')) {
         return real(url, options);  // the list of jobs, from which the page comes, may ask still
     }
+    window.orders.push(asked.searchParams.get('sort'));
+    if ((asked.searchParams.get('sort') || '').includes('no_such')) {
+        return new Response('{"status": 422}', {status: 422});
+    }
+    read = asked.searchParams.has('cursor') ? read : 0;
     const jobs = Array.from({length: 200}, () => ({...made, id: String(read++).padStart(16, '0')}));
     return new Response(JSON.stringify({jobs, next: read < 1200 ? 'more' : null}),
         {headers: {'Content-Type': 'application/json'}});
@@ -208,8 +214,25 @@ def test_what_is_not_among_the_runs_that_were_read_is_not_said_to_be_nowhere(pag
     page.wait_text("main", "0 of the newest 1,000 runs")
     page.wait_text("main", "None of the newest 1,000 runs meets all of this")
     page.script("[...document.querySelectorAll('main button')].find("
-                "(b) => b.innerText === 'Read older runs').click()")
+                "(b) => b.innerText === 'Read more runs').click()")
     page.wait_text("main", "No run meets all of this")
+
+
+def test_of_more_runs_than_are_read_the_first_ones_of_all_are_shown(page):
+    """The best of 5,000 runs were not among the newest 1,000, which alone were sorted."""
+    made = {**job("one", 1, 0.5), "created": "2026-01-01T00:00:00.000Z", "restarts": 0, "tags": []}
+    page.script(MANY, made)
+    page.open("/runs")
+    page.wait_text("main", "^(?s:.*)the newest 1,000 runs")
+    for column, order in (("metrics/test_accuracy", "-metrics.test_accuracy"),
+                          ("strategy/type", "spec.strategy.type")):
+        page.script("window.orders = []")
+        page.click(f'.run-table button[data-sort="{column}"]')
+        page.wait_text("main", "the first 1,000 runs")
+        until(f"all pages are in the order {order}",
+              lambda: page.script("return window.orders") == [order] * 5)  # noqa: B023
+    page.open("/runs?sort=no_such/setting")
+    page.wait_text("main", "the newest 1,000 runs")
 
 
 def labels(page, project, tags, note):

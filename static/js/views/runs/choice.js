@@ -1,6 +1,6 @@
 /* What is chosen on the table of runs, and its form in the address, so that a link shows another
    person the same table. A default stays out of the address. Pure. */
-import {FIRST} from './columns.js';
+import {columnOf, FIRST} from './columns.js';
 import {parseCondition, printCondition} from './conditions.js';
 
 /** @typedef {import('./conditions.js').Condition} Condition */
@@ -12,7 +12,7 @@ import {parseCondition, printCondition} from './conditions.js';
  *            picked: string[], fold: Fold}} Choice
  */
 
-const SORT = '-job/created';
+export const SORT = '-job/created';
 /** @type {Fold[]} */
 const FOLDS = ['seeds', 'sweeps', 'projects'];
 
@@ -53,6 +53,35 @@ export function addressOf({columns, sort, q, state, where, picked, fold}) {
   const text = all.toString();
   return '#/runs' + (text ? '?' + text.replace(/%2F/g, '/').replace(/%2C/g, ',') : '');
 }
+
+/* Columns whose values the service has under another name. */
+/** @type {{[id: string]: string}} */
+const SERVED_AS = {
+  'job/loss': 'metrics.train_loss',
+  'job/trained': 'seconds',
+  'job/created': 'created',
+  'job/started': 'started',
+  'job/finished': 'finished',
+  'job/restarts': 'restarts',
+  'job/owner': 'owner',
+  name: 'name'
+};
+
+/**
+ * The order in the service's words, for a list too long to be read; undefined: the service has none
+ * for this column, and the newest runs come first.
+ * @param {string} sort
+ */
+export function servedOrder(sort) {
+  const down = sort.startsWith('-') ? '-' : '';
+  const id = sort.slice(down.length);
+  const path = SERVED_AS[id] || (id.startsWith('job/') || /\/\d/.test(id) ? '' : servedPath(id));
+  return path ? down + path : undefined;
+}
+
+/** @param {string} id */
+const servedPath = (id) =>
+    (columnOf(id).kind === 'setting' ? 'spec/' + id : id).replaceAll('/', '.');
 
 /**
  * The order after a click on a column's head: first upwards for words, downwards for numbers, then

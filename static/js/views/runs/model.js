@@ -5,6 +5,8 @@ import {active} from '../../elements/states.js';
 import {get, job as path} from '../../service/api.js';
 import {listen} from '../../service/events.js';
 
+import {servedOrder} from './choice.js';
+
 /** @typedef {import('./choice.js').Choice} Choice */
 
 const PAGE = 200;
@@ -32,11 +34,15 @@ export class RunsModel extends EventTarget {
     /** Where the next page begins; null: all were read. */
     /** @type {string | null} */
     this.next = null;
+    /** Whether the jobs that were read are the first ones in the order that was chosen. */
+    this.ordered = false;
     /** @type {Map<string, Api.Series | null>} */
     this.curves = new Map();
     /** Ids of the jobs that are on the screen. */
     /** @type {Set<string>} */
     this.seen = new Set();
+    /** @type {string | undefined} */
+    this.order = undefined;
     /** Counts readings of the list, so that an older one that comes late is dropped. */
     this.turn = 0;
     this.closed = false;
@@ -53,8 +59,10 @@ export class RunsModel extends EventTarget {
   /* The first page; the pages behind it follow by themselves. */
   async load() {
     const turn = ++this.turn;
-    const first = await this.readPage(null);
+    this.order = servedOrder(this.choice.sort);
+    const first = await this.readPage(null).catch((e) => this.readUnordered(e));
     if (turn === this.turn && !this.closed) {
+      this.ordered = this.order !== undefined;
       this.jobs = new Map(first.jobs.map((/** @type {Api.Job} */ j) => [j.id, j]));
       this.next = first.next;
       this.emit();
@@ -65,7 +73,24 @@ export class RunsModel extends EventTarget {
   /** @param {string | null} cursor */
   readPage(cursor) {
     const {q, state} = this.choice;
-    return get('jobs', {limit: PAGE, fields: FIELDS, q, state, cursor});
+    return get('jobs', {limit: PAGE, fields: FIELDS, q, state, cursor, sort: this.order});
+  }
+
+  /**
+   * Where the service has no such order, as for a setting that no spec has.
+   * @param {any} error
+   */
+  readUnordered(error) {
+    if (error.status !== 422 || this.order === undefined) {
+      throw error;
+    }
+    this.order = undefined;
+    return this.readPage(null);
+  }
+
+  /* An order among some of the runs would hide the first ones of all. */
+  sortAnew() {
+    return this.next ? this.load() : Promise.resolve();
   }
 
   /**

@@ -5,7 +5,7 @@ import {button} from '../../elements/widgets.js';
 import {unfolded} from '../../measures/fold.js';
 import {plural, whole} from '../../text/format.js';
 
-import {addressOf, parseChoice} from './choice.js';
+import {addressOf, parseChoice, SORT} from './choice.js';
 import {columnOf} from './columns.js';
 import {Filters} from './filters.js';
 import {linesOf} from './lines.js';
@@ -38,7 +38,7 @@ export class RunsView {
     this.parts = {filters: new Filters(this), order: new Order(this), table: new RunTable(this)};
     this.count = h('span', {class: 'note', id: 'run-count'});
     this.none = h('p', {class: 'quiet', hidden: true});
-    this.more = button('Read older runs', () => data.readMore(), {hidden: true});
+    this.more = button('Read more runs', () => data.readMore(), {hidden: true});
     this.drawSoon = throttle(() => this.draw(), DRAW_MS);
     data.addEventListener('change', this.drawSoon);
     this.layout(root);
@@ -64,6 +64,8 @@ export class RunsView {
     history.replaceState(null, '', addressOf(data.choice));
     if ('q' in changes || 'state' in changes) {
       data.load().catch(() => {});
+    } else if ('sort' in changes) {
+      data.sortAnew().catch(() => {});
     }
     this.sorted = '';
     this.draw();
@@ -111,11 +113,12 @@ export class RunsView {
     parts.table.update(unfolded(this.lines, this.opened), this.opened);
     const shown = this.lines.reduce((n, line) => n + line.jobs.length, 0);
     const read = data.jobs.size;
+    const which = data.ordered && data.choice.sort !== SORT ? 'the first ' : 'the newest ';
     say(this.count,
-        (shown < read ? whole(shown) + ' of ' : '') + (data.next ? 'the newest ' : '') +
+        (shown < read ? whole(shown) + ' of ' : '') + (data.next ? which : '') +
             plural(read, 'run'));
     this.none.hidden = shown > 0;
-    const none = data.next ? 'None of the newest ' + plural(read, 'run') + ' meets all of this.'
+    const none = data.next ? 'None of ' + which + plural(read, 'run') + ' meets all of this.'
                            : 'No run meets all of this.';
     say(this.none, read ? none : 'There is no run yet.');
     this.more.hidden = !data.next;
