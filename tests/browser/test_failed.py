@@ -162,8 +162,8 @@ def test_a_long_path_among_the_consequences_makes_no_phones_page_wider(page):
         canned.show(page, job(state="failed", workers=[worker(0, "a"), worker(1, "b")],
                               error={"code": "data", "message": "cannot use the file", "rank": 0,
                                      "node": "a", "attempt": 1}),
-                    logs={"0": why(0, "checkpoint"), "1": why(1, "another-one")})
-        page.wait_text(".consequences", "another-one")
+                    logs={"0": why(0, "checkpoint"), "1": why(1, "anotherfile")})
+        page.wait_text(".consequences", "anotherfile")
         assert page.script("return document.documentElement.scrollWidth") <= 390
     finally:
         page.resize_back()

@@ -73,3 +73,14 @@ def test_a_finished_run_is_one_file_that_needs_no_server(page, service, tmp_path
     assert {s["name"] for s in kept["series"]["series"]} >= {"train_loss", "batch"}
     assert len(kept["evaluations"]) == len(
         service.get(f"jobs/{id}/evaluations").json()["evaluations"])
+    page.resize(390, 800, mobile=True)  # a chart of the page is drawn anew there, a picture is not
+    try:
+        until("the page is a phone's", lambda: page.script("return innerWidth") == 390)
+        rooms = page.script("""return [document.documentElement.scrollWidth,
+            [...document.querySelectorAll('.chart')].map((c) => {
+              const room = c.closest('[tabindex="0"]');
+              return Boolean(room) && room.scrollWidth >= c.clientWidth && c.clientWidth > 390;
+            })]""")
+        assert rooms[0] <= 390 and rooms[1] and all(rooms[1]), "charts are cut off: scroll them"
+    finally:
+        page.resize_back()

@@ -13,7 +13,8 @@ const LEFT_OUT = 'script, link, .skip, #top, #banner, noscript, .actions, .ask-p
     '.lanes-caption, .controls, .drawer, .tool, .label-tools, #whatif, #advice, ' +
     '.remedies, .few, [hidden]';
 const QUIET = 'button { pointer-events: none } .rows, .folds { margin-bottom: 24px } ' +
-    'picture { display: contents }';
+    'picture { display: contents } .pictures { overflow: auto hidden }';
+const CHART = '.chart';
 const DARK = '(prefers-color-scheme: dark)';
 const THEMES = ['light', 'dark'];
 
@@ -117,6 +118,21 @@ function asPicture(canvas, light, dark) {
 }
 
 /**
+ * A picture does not become narrower with the window, as a chart does: it keeps its width, and is
+ * scrolled where that is more than there is.
+ * @param {HTMLElement} copy
+ */
+function keepWidths(copy) {
+  const copies = /** @type {NodeListOf<HTMLElement>} */ (copy.querySelectorAll(CHART));
+  document.querySelectorAll(CHART).forEach((chart, i) => {
+    copies[i].style.minWidth = chart.clientWidth + 'px';
+    const room = copies[i].closest('.strips') || copies[i].parentElement;
+    room?.classList.add('pictures');
+    room?.setAttribute('tabindex', '0');
+  });
+}
+
+/**
  * The page's document without what needs the service, its canvases as pictures.
  * @param {string[][]} painted
  */
@@ -128,6 +144,7 @@ function copyOfPage([light, dark]) {
       blank[i].replaceWith(asPicture(canvas, light[i], dark[i]));
     }
   });
+  keepWidths(copy);
   copy.removeAttribute('data-theme');
   copy.querySelectorAll(LEFT_OUT).forEach((node) => node.remove());
   dropEmptyFolds(copy);
