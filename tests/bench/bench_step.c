@@ -245,9 +245,11 @@ static int open_model(const char *device, const char *model, const char *precisi
     struct dev_replica *r = &bench.model.replica;
     r->alone = true;
     network_init(&bench.spec.network, 1, r->host[DEV_PARAMS], r->host[DEV_STATS]);
-    int stored = bench.dev->ops->store(r, DEV_PARAMS, 0, r->count[DEV_PARAMS], e);
-    stored = stored < 0 ? stored : bench.dev->ops->store(r, DEV_STATS, 0, r->count[DEV_STATS], e);
-    return stored < 0 || !bench.dev->ops->samples ? stored : keep_samples(e);
+    if ((rc = bench.dev->ops->store(r, DEV_PARAMS, 0, r->count[DEV_PARAMS], e)) < 0 ||
+        (rc = bench.dev->ops->store(r, DEV_STATS, 0, r->count[DEV_STATS], e)) < 0) {
+        return rc;
+    }
+    return bench.dev->ops->samples ? keep_samples(e) : rc;
 }
 
 int main(int argc, char **argv)

@@ -108,8 +108,10 @@ int hpsgd_go_on(struct hpsgd *s, int rc, struct err *e)
             hpsgd_launch_again(s);
         }
     }
-    rc = rc < 0 ? rc : hpsgd_arrive(s, survival_meeting(s->survival), e);
-    return rc < 0 ? rc : what;
+    if (rc < 0 || (rc = hpsgd_arrive(s, survival_meeting(s->survival), e)) < 0) {
+        return rc;
+    }
+    return what;
 }
 
 int hpsgd_look(struct hpsgd *s, struct err *e)

@@ -123,8 +123,10 @@ static int native_step(struct allreduce *a, struct transport *t)
 {
     int rc = a->begun ? 0 : t->ops->native_sum(t, a->data, a->n, a->ins);
     a->begun = true;
-    rc = rc < 0 ? rc : t->ops->test(t, a->ins);
-    return rc < 0 ? allreduce_failed(a, rc) : rc;
+    if (rc < 0 || (rc = t->ops->test(t, a->ins)) < 0) {
+        return allreduce_failed(a, rc);
+    }
+    return rc;
 }
 
 /* What is under way depends on the way. */

@@ -72,7 +72,9 @@ static int give_steps(struct survival *s, int to, struct err *e)
     struct comm *c = s->l->env->comm;
     struct own_state cut = {0}, made = {0};
     int rc = advance_write(s->l, &cut, e);
-    rc = rc < 0 ? rc : own_state_send_by(c, to, &cut, survival_wait_for_peer, s, e);
+    if (rc >= 0) {
+        rc = own_state_send_by(c, to, &cut, survival_wait_for_peer, s, e);
+    }
     if (rc == GIVEN && s->past && (rc = past_write(s->past, &made, e)) >= 0) {
         rc = own_state_send_by(c, to, &made, survival_wait_for_peer, s, e);
     }

@@ -82,7 +82,10 @@ int past_add(struct past *p, struct err *e)
     size_t size = 2 * workers(p) * sizeof *p->rows;
     int rc = grow(&steps, p->n, &p->room, sizeof *p->steps, e);
     p->steps = steps;
-    rc = rc < 0 ? rc : grow(&rows, p->n_rows, &p->rows_room, size, e);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = grow(&rows, p->n_rows, &p->rows_room, size, e);
     p->rows = rows;
     if (rc < 0) {
         return rc;
