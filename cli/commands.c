@@ -10,6 +10,7 @@
 #include "cli/service/service.h"
 #include "cli/session.h"
 #include "common/text/terminal.h"
+#include "common/text/text.h"
 #include "common/json/jsonx.h"
 #include "common/version.h"
 #include "coordinator/coordinator.h"
@@ -280,16 +281,18 @@ static void help(FILE *out)
 static int unknown(const char *name)
 {
     const char *names[COMMANDS_MOST];
+    char shown[64];
     int n = 0;
+    text_shown(shown, sizeof shown, name);
     if (name[0] == '-') {
-        fprintf(stderr, "evenstep: '%.40s' stands before the command; options follow it\n", name);
+        fprintf(stderr, "evenstep: '%s' stands before the command; options follow it\n", shown);
         return STATUS_USAGE;
     }
     for (const struct command *c = commands; c->name && n < COMMANDS_MOST; c++) {
         names[n++] = c->name;
     }
     const char *nearest = jsonx_nearest(name, names, n);
-    fprintf(stderr, "evenstep: there is no command '%.40s'%s%s%s\n", name,
+    fprintf(stderr, "evenstep: there is no command '%s'%s%s%s\n", shown,
             nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
     return STATUS_USAGE;
 }

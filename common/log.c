@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/text/text.h"
 
 enum { REPEATS = 20, SITES = 64 };
 
@@ -59,7 +60,9 @@ const char *log_quote(char *out, unsigned long out_bytes, const char *value)
         return out;
     }
     out[n++] = '"';
-    for (const char *p = value ? value : ""; *p && n + 4 < out_bytes; p++) {
+    const char *p = value ? value : "", *end = p + strlen(p);
+    const char *unsafe = p + text_unsafe(p, strlen(p));
+    for (; *p && n + 4 < out_bytes; p++) {
         unsigned char c = (unsigned char)*p;
         if (c == '"' || c == '\\') {
             out[n++] = '\\';
@@ -68,7 +71,10 @@ const char *log_quote(char *out, unsigned long out_bytes, const char *value)
             out[n++] = '\\';
             out[n++] = c == '\n' ? 'n' : 't';
         } else {
-            out[n++] = c < 0x20 || c == 0x7f ? '?' : (char)c;
+            out[n++] = p == unsafe ? '?' : (char)c;
+        }
+        if (p == unsafe) {
+            unsafe = p + 1 + text_unsafe(p + 1, (size_t)(end - p - 1));
         }
     }
     out[n++] = '"';

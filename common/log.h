@@ -29,7 +29,8 @@ void log_each(enum log_level level, const char *module, const char *msg, const c
 #define log_warn(module, msg, ...) log_write(LOG_WARN, module, msg, __VA_ARGS__)
 #define log_error(module, msg, ...) log_write(LOG_ERROR, module, msg, __VA_ARGS__)
 
-/* Quotes a value for logfmt into `out` (always terminated) and returns `out`. */
+/* Quotes a value for logfmt into `out` (always terminated) and returns `out`. Bytes of characters
+ * that a terminal obeys, or that are no UTF-8 (common/text/text.h), are written as ?. */
 const char *log_quote(char *out, unsigned long out_bytes, const char *value);
 
 #endif

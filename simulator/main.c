@@ -20,6 +20,7 @@
 #include "common/log.h"
 #include "common/manual.h"
 #include "common/process/proc.h"
+#include "common/text/text.h"
 #include "job/spec/cluster.h"
 #include "job/documents/results/checked.h"
 #include "simulator/comm_sim.h"
@@ -101,8 +102,11 @@ struct virtual_rank {
 static void print_problems(const char *what, const struct jsonx_problems *p)
 {
     for (int i = 0; i < p->count; i++) {
-        fprintf(stderr, "evenstep-simulate: %s: %s: %s\n", what,
-                p->items[i].pointer[0] ? p->items[i].pointer : "/", p->items[i].message);
+        fprintf(stderr, "evenstep-simulate: %s: ", what);
+        text_print(stderr, p->items[i].pointer[0] ? p->items[i].pointer : "/");
+        fprintf(stderr, ": ");
+        text_print(stderr, p->items[i].message);
+        fputc('\n', stderr);
     }
 }
 
@@ -428,8 +432,9 @@ int main(int argc, char **argv)
         v = NULL;
     }
     if (!v || !opt_string(v, "job") || (!opt_string(v, "out") && !opt_flag(v, "check"))) {
-        fprintf(stderr, "evenstep-simulate: %s\nusage: %s\n",
-                v ? "--job and --out are needed" : e.message, manual.usage);
+        fprintf(stderr, "evenstep-simulate: ");
+        text_print(stderr, v ? "--job and --out are needed" : e.message);
+        fprintf(stderr, "\nusage: %s\n", manual.usage);
         opt_free(v);
         return 2;
     }
@@ -441,7 +446,9 @@ int main(int argc, char **argv)
     s->roots = opt_string(v, "data") ? opt_string(v, "data") : ".";
     int rc = simulate(s, v, &e);
     if (rc < 0) {
-        fprintf(stderr, "evenstep-simulate: %s%s%s\n", e.message, e.hint[0] ? "; " : "", e.hint);
+        fprintf(stderr, "evenstep-simulate: ");
+        text_print(stderr, e.message);
+        fprintf(stderr, "%s%s\n", e.hint[0] ? "; " : "", e.hint);
     }
     report_free(s->report);
     for (int i = 0; s->ranks && i < s->spec.workers + s->spec.strategy.servers; i++) {

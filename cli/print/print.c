@@ -6,6 +6,7 @@
 
 #include "cli/choices.h"
 #include "cli/session.h"
+#include "common/text/text.h"
 
 enum word_kind word_kind(const char *word)
 {
@@ -109,8 +110,9 @@ int command_completion(int argc, char **argv)
         }
     }
     if (status != STATUS_DONE) {
-        fprintf(stderr, "evenstep: '%.40s' is not a known shell: expected bash, zsh or fish\n",
-                opt_positional(v, 0));
+        char shown[64];
+        fprintf(stderr, "evenstep: '%s' is not a known shell: expected bash, zsh or fish\n",
+                text_shown(shown, sizeof shown, opt_positional(v, 0)));
     }
     opt_free(v);
     return status;

@@ -1,12 +1,14 @@
 """Words of the command line that are not UTF-8: no name of the service is one, a file's may be. And
 an option where a command is expected."""
 import os
+import subprocess
 
 import pytest
 
-from service import Service
+from service import BUILD, Service
 from test_cli import run
 
+OBEYED = "x\x1b[2J\u009b31m\u202ey"  # by a terminal
 LATIN = os.fsdecode(b"caf\xe9.x")
 
 
@@ -39,3 +41,17 @@ def test_an_option_before_the_command_is_told_to_follow_it():
     out, said, status = run("--url", "http://127.0.0.1:8080", "nodes")
     assert status == 2 and not out
     assert "'--url' stands before the command; options follow it" in said
+
+
+@pytest.mark.parametrize("words", [
+    ["evenstep", OBEYED], ["evenstep", "-" + OBEYED], ["evenstep", "completion", OBEYED],
+    ["evenstep", "serve", "--" + OBEYED],
+    ["evenstep", "serve", "--data-dir", "/dev/null/" + OBEYED],
+    ["evenstep-agent", "--" + OBEYED], ["evenstep-worker", "--" + OBEYED],
+    ["evenstep-simulate", "--" + OBEYED], ["evenstep-simulate", "--job", OBEYED, "--out", "/x"]])
+def test_a_word_that_is_told_again_is_not_obeyed_by_the_terminal(words):
+    """They were printed as they are: commands that nobody knows, and what a log quotes."""
+    done = subprocess.run([BUILD / words[0], *words[1:]], capture_output=True, text=True)
+    said = done.stdout + done.stderr
+    assert done.returncode and "31m" in said
+    assert not {"\x1b", "\u009b", "\u202e"} & set(said), ascii(said)

@@ -337,6 +337,16 @@ static void times_print_in_utc_with_milliseconds(void **state)
     assert_string_equal(log_quote(quoted, sizeof quoted, "a\"b\tc\n"), "\"a\\\"b\\tc\\n\"");
 }
 
+static void a_line_of_the_log_has_nothing_that_a_terminal_obeys(void **state)
+{
+    char quoted[64];
+    (void)state;
+    log_quote(quoted, sizeof quoted, "\033[2J \302\2331m \342\200\256x \351 \303\251");
+    assert_string_equal(quoted, "\"?[2J ??1m ???x ? \303\251\"");
+    log_quote(quoted, 8, "\303\251\302\233"); /* cut within one */
+    assert_string_equal(quoted, "\"\303\251?\"");
+}
+
 static void a_list_in_a_line_is_read_word_by_word(void **state)
 {
     static const char *const expected[] = {"a", "", "lon"};
@@ -370,6 +380,7 @@ int main(void)
         cmocka_unit_test(a_file_is_written_whole_or_not_at_all),
         cmocka_unit_test(random_numbers_are_functions_of_their_place),
         cmocka_unit_test(times_print_in_utc_with_milliseconds),
+        cmocka_unit_test(a_line_of_the_log_has_nothing_that_a_terminal_obeys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
