@@ -10,35 +10,7 @@ enum { ROWS_PER_TURN = 10000, FACT_READS_PER_TURN = 5 };
 static const double show_seconds = 1.0, flush_seconds = 5.0, profile_seconds_between = 10.0,
                     beats_seconds = 0.4;
 
-/* ---- what is remembered ---------------------------------------------------------------------- */
-
-/* What waits for the gate is read again by the next coordinator, so the bookmark stays before it.
- */
-int monitor_save(struct monitor *m, struct err *e)
-{
-    struct bookmark b;
-    if (m->early.count > 0) {
-        return 0;
-    }
-    bookmark_init(&b, ranks_count(&m->ranks));
-    b.from = m->ours;
-    feed_note(&m->feed, &b);
-    ranks_note(&m->ranks, &b);
-    b.training_samples = m->training_samples;
-    b.gate_open = m->gate_open;
-    b.log_offset = m->logs.offset;
-    b.has_ended = m->results.has_ended;
-    b.ended = m->results.ended;
-    b.program = m->program;
-    b.left = m->ranks.left;
-    b.n_left = m->ranks.n_left;
-    json_t *j = bookmark_json(&b);
-    int rc = store_doc_set(m->store, m->ours.job, "detail:monitor", j, e);
-    json_decref(j);
-    b.left = NULL; /* the ranks' own */
-    bookmark_release(&b);
-    return rc;
-}
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 /* Rows are trimmed from the store only after they are on disk and the bookmark past them is saved.
  */

@@ -1,12 +1,11 @@
-/* Opens and closes the monitor of one attempt (see monitor.h): from its plan and from its bookmark
- * in the store.
+/* Opens and closes the monitor of one attempt (see monitor.h): from its plan, and from its bookmark
+ * (bookmarks.c).
  */
 #include "coordinator/monitor/parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/log.h"
 #include "coordinator/launchers/launcher.h"
 
 static const double adopted_grace = 10;
@@ -61,50 +60,6 @@ static int open_parts(struct monitor *m, const struct monitor_config *config, st
     return 0;
 }
 
-/* Goes on where an earlier coordinator stopped reading: of this attempt if it is adopted, else of
- * the previous one. */
-static void resume(struct monitor *m, bool adopted, struct bookmark *b)
-{
-    feed_resume(&m->feed, b);
-    m->program = b->program;
-    m->training_samples = b->training_samples;
-    if (adopted && sender_is(&b->from, &m->ours)) {
-        m->gate_open = b->gate_open;
-        m->logs.offset = (long)b->log_offset;
-        m->results.has_ended = b->has_ended;
-        m->results.ended = b->ended;
-        ranks_resume(&m->ranks, b);
-        for (int i = 0; i < b->n_left; i++) {
-            ranks_leave(&m->ranks, &b->left[i]);
-        }
-    }
-}
-
-/* Without a readable bookmark everything is read again; the history ignores rows that it already
- * has. */
-static int load(struct monitor *m, bool adopted, struct err *e)
-{
-    struct bookmark b;
-    struct err why = {0};
-    char quoted[600];
-    json_t *j = store_doc_get(m->store, m->ours.job, "detail:monitor", &why);
-    if (!j && why.code) {
-        return err_set(e, why.code, "%s", why.message);
-    }
-    if (j && bookmark_read(&b, ranks_count(&m->ranks), j, &why) >= 0) {
-        resume(m, adopted, &b);
-    } else if (j) {
-        log_warn("monitor", "begins to read anew", "job=%s why=%s", m->ours.job,
-                 log_quote(quoted, sizeof quoted, why.message));
-    }
-    if (j) {
-        bookmark_release(&b);
-    }
-    json_decref(j);
-    m->gate_open |= m->ours.attempt == 1;
-    return 0;
-}
-
 struct monitor *monitor_open(const struct monitor_config *config, struct err *e)
 {
     struct monitor *m = calloc(1, sizeof *m);
@@ -119,7 +74,7 @@ struct monitor *monitor_open(const struct monitor_config *config, struct err *e)
     snprintf(m->host, sizeof m->host, "%s", config->host);
     int rc = open_parts(m, config, e);
     if (rc >= 0) {
-        rc = load(m, config->adopted, e);
+        rc = monitor_load(m, config->adopted, e);
     }
     if (rc >= 0 && config->adopted) {
         orders_adopt(&m->orders, &m->ranks);

@@ -59,8 +59,10 @@ struct monitor {
     double beats_at, show_at, flush_at, profile_at; /* when each was last done */
 };
 
-/* monitor.c: writes the bookmark down. */
+/* bookmarks.c: writes the bookmark down; goes on from the one that is there. `adopted`: with its
+ * attempt, else behind it. */
 int monitor_save(struct monitor *m, struct err *e);
+int monitor_load(struct monitor *m, bool adopted, struct err *e);
 enum { FACTS_ALL = INT_MAX };
 enum facts_read { FACTS_NONE_WAIT, FACTS_MAY_WAIT };
 /* facts.c: reads and follows the facts that wait, by `reads` reads of some at most; enum facts_read
