@@ -27,6 +27,7 @@ enum range {
 };
 /* A Range header against a file of `size` bytes. */
 enum range files_range(const char *header, uint64_t size, struct byte_range *out);
+/* No part begins with a dot, is empty or long, or has a control character, \ or " (safe.c). */
 bool files_safe_path(const char *path); /* "/js/app.js" */
 bool files_safe_name(const char *name); /* "model.safetensors" */
 
