@@ -1,5 +1,5 @@
 /* The command line's way to the service: HTTP with a token, JSON in and out, problems printed as
- * sentences. The only code that includes curl. */
+ * sentences. Of cli/ only client.c includes curl. */
 #ifndef CLI_CLIENT_H
 #define CLI_CLIENT_H
 

@@ -2,8 +2,9 @@
  * of its link, among them the metadata services of clouds, which answer whoever reaches them.
  *
  * Loopback (127/8, ::1), unspecified (0/8, ::), link-local (169.254/16, fe80::/10), multicast and
- * broadcast, the metadata addresses outside of those (100.100.100.200, 192.0.0.192, fd00:ec2::254),
- * and each of them as an IPv4 address within IPv6.
+ * broadcast, the metadata addresses outside of those (100.100.100.200, 192.0.0.192, 168.63.129.16,
+ * fd00:ec2::254, fd20:ce::254), and each that is IPv4 also within an IPv6 address (mapped, NAT64,
+ * 6to4).
  */
 #ifndef COMMON_MACHINE_NETADDR_H
 #define COMMON_MACHINE_NETADDR_H
