@@ -66,7 +66,7 @@ def test_a_finished_run_is_one_file_that_needs_no_server(page, service, tmp_path
     assert page.all("svg.lanes-svg rect"), "the last steps, which were not on the screen"
     folds = page.script("""return [...document.querySelectorAll('details.fold')].map((d) => {
         d.open = true; return [d.id, d.querySelector('.fold-body').innerText.trim()]; })""")
-    assert all(text for _, text in folds), "no fold opens on nothing"
+    assert folds and all(text for _, text in folds), "no fold opens on nothing"
     assert "learning_rate" in dict(folds)["configuration"]
     kept = json.loads(page.script("return document.getElementById('run').textContent"))
     assert kept["job"]["id"] == id and kept["job"]["metrics"] == job["metrics"]

@@ -91,9 +91,10 @@ def test_a_job_over_two_hosts_needs_no_more_than_its_users_may(service):
 
 def test_agents_tell_how_busy_their_nodes_are_with_the_rights_that_they_have(service):
     for node in ("a", "b"):
-        load = until("its load is there",
-                     lambda: service.get(f"nodes/{node}/load").json().get("cpu"))
-        assert all(0 <= share <= 1 for share in load if share is not None)
+        load = until("its load is there", lambda: [
+            share for share in service.get(f"nodes/{node}/load").json().get("cpu") or []
+            if share is not None])
+        assert all(0 <= share <= 1 for share in load)
 
 
 def test_a_stranger_with_the_workers_user_ends_no_job(service, store):
