@@ -406,6 +406,24 @@ static void a_node_without_heartbeat_is_lost(void **state)
     json_decref(node);
 }
 
+static void a_node_rests_twice_as_long_each_time_up_to_half_an_hour(void **state)
+{
+    static const int expected[] = {0, 15, 30, 60, 120, 240, 480, 960, 1800, 1800};
+    struct store *s = ((struct place *)*state)->store;
+    json_t *node = json_of("{\"name\":\"bad\"}");
+    double rest = -1;
+    OK(store_node_put(s, node, &err_));
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        OK(store_node_failed(s, "bad", "its library is broken", &rest, &err_));
+        assert_int_equal((int)rest, expected[i]);
+    }
+    OK(store_node_well(s, "bad", &err_)); /* which forgets them */
+    OK(store_node_failed(s, "bad", "its library is broken", &rest, &err_));
+    assert_int_equal((int)rest, 0);
+    OK(store_node_remove(s, "bad", &err_));
+    json_decref(node);
+}
+
 static void profiles_and_secrets_are_kept_and_a_secret_is_taken_once(void **state)
 {
     struct store *s = ((struct place *)*state)->store;
@@ -460,6 +478,7 @@ int main(void)
         cmocka_unit_test(a_reader_whose_place_was_trimmed_is_told_of_the_gap),
         cmocka_unit_test(a_node_is_ready_busy_draining_or_disabled_as_it_is_set),
         cmocka_unit_test(a_node_without_heartbeat_is_lost),
+        cmocka_unit_test(a_node_rests_twice_as_long_each_time_up_to_half_an_hour),
         cmocka_unit_test(profiles_and_secrets_are_kept_and_a_secret_is_taken_once),
         cmocka_unit_test(counters_say_how_many_jobs_are_in_each_state),
     };
