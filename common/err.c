@@ -49,7 +49,8 @@ int err_errno(struct err *e, enum err_code code, const char *fmt, ...)
         const char *why = strerror_r(saved, reason, sizeof reason);
         snprintf(e->message, sizeof e->message, "%.*s: %s", (int)(sizeof text - 130), text, why);
         e->code = code;
-        e->hint[0] = 0;
+        snprintf(e->hint, sizeof e->hint, "%s",
+                 saved == ENOSPC || saved == EDQUOT ? "make room there: delete files or jobs" : "");
     }
     return -(int)code;
 }

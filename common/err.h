@@ -50,7 +50,8 @@ struct err {
 /* Sets code and message (truncated to fit) and empties the hint; returns -code. `e` may be NULL. */
 int err_set(struct err *e, enum err_code code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* As err_set, with ": " and the text of errno appended. */
+/* As err_set, with ": " and the text of errno appended. Of a disk that is full the hint asks for
+ * room. */
 int err_errno(struct err *e, enum err_code code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* Puts "TEXT: " before the message that is there; returns -code. */

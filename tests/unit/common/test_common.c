@@ -38,6 +38,11 @@ static void an_error_keeps_code_message_and_cause(void **state)
     errno = ENOENT;
     err_errno(&e, ERR_IO, "cannot open '%s'", "x");
     assert_string_equal(e.message, "cannot open 'x': No such file or directory");
+    assert_string_equal(e.hint, "");
+    errno = ENOSPC;
+    err_errno(&e, ERR_IO, "cannot write '%s'", "x");
+    assert_string_equal(e.message, "cannot write 'x': No space left on device");
+    assert_non_null(strstr(e.hint, "make room"));
     for (int i = 0; i < 10; i++) {
         err_prefix(&e, "%0100d", i); /* grows past the end: cut, never overflown */
     }
