@@ -5,6 +5,8 @@ are in no schedule."""
 import numpy as np
 import pytest
 
+from compare import bit_identical, difference
+from real_rank import run_local
 from stranger_runs import on_ranks
 
 AVERAGES = {"type": "local-sgd", "k": 2}
@@ -63,6 +65,23 @@ def test_a_figure_counts_once_where_a_process_ends_behind_it(torch_programs, tmp
 def test_schedules_by_figures_of_which_there_are_two_say_what_they_lack(torch_programs, tmp_path):
     done, _ = killed(torch_programs, tmp_path, "plateaus", **SELDOM)
     assert "(ReduceLROnPlateau) lacks the figures of the epochs" in done.stderr
+
+
+@pytest.mark.parametrize("how", ["backward", "refuse"])
+def test_one_that_prepare_was_not_given_goes_on_under_sync(torch_programs, run_programs, tmp_path,
+                                                           how):
+    """In the fourth epoch: killed, or from a checkpoint. It is in a state once it has stepped."""
+    name, often = "falls_by_figure", {"checkpoint": {"every_steps": 1}}
+    alone = run_programs(torch_programs, "strangers.run", name).results[0]
+    ends_there = {"TEST_KILL": "11", "TEST_KILL_IN": how}
+    if how == "refuse":
+        failed = run_local(torch_programs.command("strangers.run", name, tmp_path / "rank"),
+                           [20, 12], {"type": "sync"}, tmp_path, ["--out", str(tmp_path / "job")],
+                           variables=ends_there, **often)
+        assert failed.returncode != 0 and "it would fail again" in failed.stderr
+    _, ends = on_ranks(torch_programs, name, tmp_path, [20, 12], {"type": "sync"},
+                       variables=ends_there if how == "backward" else {}, **often)
+    assert bit_identical(ends) and difference(ends[0], alone) < 2e-5
 
 
 @pytest.mark.parametrize("every", [10, 1000])

@@ -155,6 +155,8 @@ class _Watch:
     def figure_taker(self, step):
         @functools.wraps(step)
         def step_and_keep(scheduler, *args, **kwargs):
+            if not self.inside and self._is_mine(scheduler):
+                self.on_step(scheduler)
             if not self.plateau.has_stepped(scheduler):
                 step(scheduler, *args, **kwargs)
                 self.plateau.keep(scheduler)

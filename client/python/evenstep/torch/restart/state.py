@@ -16,6 +16,7 @@ import sys
 import weakref
 
 import torch
+from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from ..given import by_kind
 from ..randomness import random_numbers, restore_random_numbers
@@ -290,7 +291,10 @@ class State:
         _, state, habit = told[nth]
         scheduler.load_state_dict(state)
         self.schedules.habits.load([scheduler], habit)
-        if self._older:
+        if isinstance(scheduler, ReduceLROnPlateau):
+            if self._lacks_figures:
+                self.schedules.follow_figures([scheduler])
+        elif self._older:
             self.schedules.catch_up(scheduler, self._older)
 
     # ---- a state that is older than the run
