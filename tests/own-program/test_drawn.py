@@ -29,7 +29,9 @@ class Case:
         few = max(few, 2) if self.program.how == "parts" else few
         self.sizes = [self.program.batch - quarter - few, quarter, few]
         passes = 3 * (self.program.samples // self.program.batch)
-        self.at, self.within = str(draw.randint(2, min(8, passes))), draw.choice(["", "backward"])
+        begun = 3 if self.program.how else 2  # a program that is killed in its first step ends all
+        self.at = str(draw.randint(begun, min(8, passes)))
+        self.within = draw.choice(["", "backward"])
         print(self.program.text, self.sizes, self.at, self.within)
         self.alone = run_programs(programs, "strangers.run", self.name).results[0]
 
