@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from conftest import python_with
-from compare import difference
+from compare import bit_identical, difference
 from real_rank import run_local
 from stranger_runs import on_ranks
 from tree import environment
@@ -86,6 +86,13 @@ def test_what_knows_the_batch_size_is_told_what_a_node_has(torch_programs, tmp_p
     command = torch_programs.command("strangers.run", "full_batches", tmp_path / "rank")
     done = run_local(command, [20, 12], {"type": "sync"}, tmp_path, variables={"TEST_HABIT": habit})
     assert done.returncode != 0 and says in done.stderr, done.stderr[-3000:]
+
+
+def test_a_mask_that_leaves_two_samples_in_each_batch_makes_no_sum(torch_programs, run_programs,
+                                                                   tmp_path):
+    alone = run_programs(torch_programs, "strangers.run", "masked_few").results[0]
+    _, ends = on_ranks(torch_programs, "masked_few", tmp_path / "sync", [13, 3], {"type": "sync"})
+    assert bit_identical(ends) and difference(ends[0], alone) < 2e-6
 
 
 def test_of_two_losses_at_once_a_sum_is_told(torch_programs, tmp_path):

@@ -125,6 +125,7 @@ class _Found:
         self.totals = []  # what its parts were divided by; None: by the samples
         self.sums = 0  # parts that nothing divides
         self.ratio = self.curved = self.by_program = self.scaled = self.normalized = False
+        self.by_batch = False  # a number that was computed of tensors divides one
         self.by_all = False  # the batch size divides one, or what has its size as a factor
         self.by_either = False  # the batch size, which is the number of this node's values as well
         self.values = []  # of means that are over other values than so many of each sample
@@ -280,6 +281,7 @@ class _Found:
     def _divide(self, divisor, products, dims=()):
         """A sum over the samples; dims: what it goes over beside them."""
         if divisor is not None:
+            self.by_batch |= _is_of_batch(divisor)
             divisor, self.by_program = float(divisor), True
         elif products:
             divisor = _reciprocal(products)
@@ -380,6 +382,11 @@ def is_multiple(total, samples):
     return abs(total - round(total / samples) * samples) < ROUNDING * total
 
 
+def _is_of_batch(divisor):
+    """Python's numbers are kept in 64 bits, and `mask.sum()` in the mask's."""
+    return isinstance(divisor, torch.Tensor) and divisor.dtype not in (torch.float64, torch.int64)
+
+
 def _told_of_sums(found, totals, samples, whole):
     """What a sum that was divided by no number of the batch's own is told."""
     odd = {total for total in totals if not is_multiple(total, samples)}
@@ -393,4 +400,4 @@ def _told_of_sums(found, totals, samples, whole):
         return None
     if odd == {float(whole)} and samples < whole:
         return DIVIDED_BY_ALL
-    return HALVED if min(odd) <= 2 < samples else DIVIDED_ALIKE
+    return HALVED if min(odd) <= 2 < samples and not found.by_batch else DIVIDED_ALIKE
