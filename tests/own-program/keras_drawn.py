@@ -17,7 +17,7 @@ NETWORKS = {
                   "h = layers.Dense(12, activation='silu')(h)"]),
     "pictures": ("draw.normal(size=(N, 8, 8, 1))",
                  ["h = layers.Conv2D(4, 3, activation='swish')(inputs)",
-                  "h = layers.AveragePooling2D()(h)",
+                  "h = layers.AveragePooling2D(2)(h)",
                   "h = layers.Flatten()(h)"]),
     "recurrent": ("draw.normal(size=(N, 5, 6))",
                   ["h = layers.GRU(8)(inputs)"]),

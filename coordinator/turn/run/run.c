@@ -81,7 +81,23 @@ static void watch_pace(struct attempts *a, struct run *r, double now)
     }
 }
 
-static int watch_states(struct attempts *a, struct run *r, enum job_state state, struct err *e)
+static void watch_time(struct attempts *a, struct run *r, double now)
+{
+    double limit = r->spec ? r->spec->max_seconds : 0;
+    double spent = r->monitor ? monitor_seconds(r->monitor) : now - r->launched_at;
+    if (limit > 0 && spent > limit && !r->expired) {
+        r->expired = true;
+        log_info("sched", "has used its time", "job=%s max_seconds=%g", r->attempt.job, limit);
+    }
+    if (!r->expired && wall_is_over(a->store, r->attempt.job, r->spec, &r->began, &r->late)) {
+        r->expired = true;
+        log_info("sched", "has used its time by the wall clock", "job=%s max_wall_seconds=%g",
+                 r->attempt.job, r->spec->max_wall_seconds);
+    }
+}
+
+static int watch_states(struct attempts *a, struct run *r, enum job_state state, double now,
+                        struct err *e)
 {
     bool started = r->monitor ? monitor_stepped(r->monitor) : true;
     if (state != JOB_LAUNCHING || !started) {
@@ -89,7 +105,11 @@ static int watch_states(struct attempts *a, struct run *r, enum job_state state,
     }
     log_info("sched", "running", "job=%s attempt=%d", r->attempt.job, r->attempt.number);
     a->changed = true;
-    return attempts_move(a, r->attempt.job, JOB_LAUNCHING, JOB_RUNNING, NULL, e);
+    int rc = attempts_move(a, r->attempt.job, JOB_LAUNCHING, JOB_RUNNING, NULL, e);
+    if (rc >= 0) {
+        watch_time(a, r, now); /* remembers the start, before somebody sets the clock */
+    }
+    return rc;
 }
 
 /* A rank that is over its deadline ends the attempt. */
@@ -104,21 +124,6 @@ static void watch_ranks(struct run *r, double now)
              r->attempt.job, r->attempt.number,
              log_quote(quoted, sizeof quoted, r->failure.message));
     stop_process(r, 0.5);
-}
-
-static void watch_time(struct attempts *a, struct run *r, double now)
-{
-    double limit = r->spec ? r->spec->max_seconds : 0;
-    double spent = r->monitor ? monitor_seconds(r->monitor) : now - r->launched_at;
-    if (limit > 0 && spent > limit && !r->expired) {
-        r->expired = true;
-        log_info("sched", "has used its time", "job=%s max_seconds=%g", r->attempt.job, limit);
-    }
-    if (!r->expired && wall_is_over(a->store, r->attempt.job, r->spec, &r->began, &r->late)) {
-        r->expired = true;
-        log_info("sched", "has used its time by the wall clock", "job=%s max_wall_seconds=%g",
-                 r->attempt.job, r->spec->max_wall_seconds);
-    }
 }
 
 /* The ranks said that they have ended, but the process is still there. */
@@ -226,7 +231,7 @@ int run_tick(struct attempts *a, struct run *r, const struct store_overview *see
     watch_end(r, now);
     rc = follow_requests(a, r, state, now, e);
     if (rc >= 0) {
-        rc = watch_states(a, r, state, e);
+        rc = watch_states(a, r, state, now, e);
     }
     if (rc >= 0 && trouble.code) {
         *e = trouble;
