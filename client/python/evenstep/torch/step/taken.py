@@ -25,12 +25,17 @@ _OF_PARAMETERS = 1 << 63  # AccumulateGrad nodes have the highest number
 _NODES_MOST = 100_000
 
 
+def _key(frame):
+    """A frame that has ended leaves its place to one of another function."""
+    return id(frame), frame.f_code
+
+
 def _frames():
-    """Those that wait for the batch, from the innermost: by id, what each does and holds."""
+    """Those that wait for the batch, from the innermost: what each does and holds."""
     frame, found = sys._getframe(2), {}
     while frame is not None:
         values = frame.f_locals
-        found[id(frame)] = frame.f_lasti, {name: id(value) for name, value in values.items()}
+        found[_key(frame)] = frame.f_lasti, {name: id(value) for name, value in values.items()}
         if frame.f_code.co_flags & CO_OPTIMIZED and isinstance(values, dict):
             values.clear()  # a copy that a function's frame keeps, and would keep the batch alive
         frame = frame.f_back
@@ -89,7 +94,7 @@ class Taken:
             return self.is_kept()
         frame = sys._getframe(1)
         while frame is not None:
-            first, second = self._first.get(id(frame)), self._second.get(id(frame))
+            first, second = self._first.get(_key(frame)), self._second.get(_key(frame))
             if first and second:  # the loop
                 return first[0] != second[0] or first[1] == second[1]
             frame = frame.f_back
