@@ -121,6 +121,21 @@ def on_ranks(nursery, name, folder, sizes, strategy, **more):
     return done, [dict(np.load(folder / f"rank-{i}.npz")) for i in range(len(sizes))]
 
 
+EACH_STEP = {"checkpoint": {"every_steps": 1}}
+
+
+def attempt_ends(nursery, name, folder, sizes, at, **variables):
+    """The attempt of a `sync` run ends behind a checkpoint of each step, since the last rank's
+    program says that it would fail again, in its pass number `at` or as `variables` have it
+    (strangers/run.py). on_ranks() in the same folder with EACH_STEP goes on from there."""
+    folder.mkdir(exist_ok=True)
+    command = nursery.command("strangers.run", name, folder / "rank")
+    variables = {"TEST_KILL": str(at), "TEST_KILL_IN": "refuse", **variables}
+    failed = run_local(command, sizes, {"type": "sync"}, folder, ["--out", str(folder / "job")],
+                       variables=variables, **EACH_STEP)
+    assert failed.returncode != 0 and "it would fail again" in failed.stderr
+
+
 def tensors_of(file):
     """Of a model that the job has saved, by name."""
     content = file.read_bytes()

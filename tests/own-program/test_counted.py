@@ -5,9 +5,9 @@ import pytest
 
 from compare import bit_identical, difference
 from real_rank import COLUMNS, rows_of, run_local
-from stranger_runs import on_ranks
+from stranger_runs import EACH_STEP, attempt_ends, on_ranks
 
-SIZES, SYNC, OFTEN = [10, 6], {"type": "sync"}, {"checkpoint": {"every_steps": 1}}
+SIZES, SYNC = [10, 6], {"type": "sync"}
 OFF = 2e-6
 
 
@@ -19,13 +19,9 @@ def whole(programs, folder, way):
 def from_checkpoint(programs, folder, way, at, again=""):
     """The attempt ends in its pass number `at`; the next one goes on. The finished process of that
     one, and what its programs end with."""
-    folder.mkdir()
-    variables = {"TEST_COUNT": way, "TEST_KILL": str(at), "TEST_KILL_IN": "refuse"}
-    failed = run_local(programs.command("strangers.run", "counted", folder / "rank"), SIZES, SYNC,
-                       folder, ["--out", str(folder / "job")], variables=variables, **OFTEN)
-    assert failed.returncode != 0 and "it would fail again" in failed.stderr
+    attempt_ends(programs, "counted", folder, SIZES, at, TEST_COUNT=way)
     variables = {"TEST_COUNT": way, **({"TEST_AGAIN": again} if again else {})}
-    return on_ranks(programs, "counted", folder, SIZES, SYNC, variables=variables, **OFTEN)
+    return on_ranks(programs, "counted", folder, SIZES, SYNC, variables=variables, **EACH_STEP)
 
 
 def killed(programs, folder, way, at):

@@ -11,12 +11,10 @@ import pytest
 
 from compare import bit_identical, difference
 from drawn import Drawn
-from real_rank import run_local
-from stranger_runs import on_ranks
+from stranger_runs import EACH_STEP, attempt_ends, on_ranks
 
 SEED, DRAWN = int(os.environ.get("SEED") or 1), int(os.environ.get("DRAWN") or 10)
 OFF, COARSE = 5e-5, 3e-2  # how far rounding may carry parameters, in 32 bits and in 16
-SYNC, OFTEN = {"type": "sync"}, {"checkpoint": {"every_steps": 1}}
 
 
 class Case:
@@ -36,18 +34,15 @@ class Case:
         self.alone = run_programs(programs, "strangers.run", self.name).results[0]
 
     def ends_as_alone(self, **more):
-        done, ends = on_ranks(self.programs, self.name, self.folder, self.sizes, SYNC, **more)
+        done, ends = on_ranks(self.programs, self.name, self.folder, self.sizes,
+                              {"type": "sync"}, **more)
         print(done.stderr)
         found = difference(ends[0], self.alone)
         assert bit_identical(ends) and found < (COARSE if self.program.coarse else OFF)
 
     def fails(self):
         """Its attempt ends, behind a checkpoint of each step."""
-        command = self.programs.command("strangers.run", self.name, self.folder / "rank")
-        done = run_local(command, self.sizes, SYNC, self.folder,
-                         ["--out", str(self.folder / "job")],
-                         variables={"TEST_KILL": self.at, "TEST_KILL_IN": "refuse"}, **OFTEN)
-        assert done.returncode != 0 and "it would fail again" in done.stderr
+        attempt_ends(self.programs, self.name, self.folder, self.sizes, self.at)
 
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + DRAWN))
@@ -65,4 +60,4 @@ class TestADrawnProgram:
 
     def test_that_goes_on_from_a_checkpoint_ends_there_too(self, case):
         case.fails()
-        case.ends_as_alone(**OFTEN)
+        case.ends_as_alone(**EACH_STEP)

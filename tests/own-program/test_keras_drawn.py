@@ -10,12 +10,10 @@ import pytest
 
 from compare import bit_identical, difference
 from keras_drawn import Drawn
-from real_rank import run_local
-from stranger_runs import on_ranks
+from stranger_runs import EACH_STEP, attempt_ends, on_ranks
 
 SEED, DRAWN = int(os.environ.get("SEED") or 1), int(os.environ.get("DRAWN") or 3)
 OFF = 5e-5  # how far rounding may carry parameters
-SYNC, OFTEN = {"type": "sync"}, {"checkpoint": {"every_steps": 1}}
 
 
 class Case:
@@ -26,22 +24,20 @@ class Case:
         self.program, draw = Drawn(seed), random.Random(f"{seed} ranks")
         few = draw.choice([1, 2, self.program.batch // 4])
         self.sizes = [self.program.batch - few, few]
-        self.at = {"TEST_KILL": str(draw.randint(2, 8)), "TEST_KILL_IN": "exchange"}
+        self.at = str(draw.randint(2, 8))
         print(self.program.text, self.sizes, self.at)
         self.alone = run_programs(programs, "strangers.run", self.name).results[0]
 
     def ends_as_alone(self, **more):
-        done, ends = on_ranks(self.programs, self.name, self.folder, self.sizes, SYNC, **more)
+        done, ends = on_ranks(self.programs, self.name, self.folder, self.sizes,
+                              {"type": "sync"}, **more)
         print(done.stderr)
         assert bit_identical(ends) and difference(ends[0], self.alone) < OFF
 
     def fails(self):
         """Its attempt ends, behind a checkpoint of each step."""
-        command = self.programs.command("strangers.run", self.name, self.folder / "rank")
-        done = run_local(command, self.sizes, SYNC, self.folder,
-                         ["--out", str(self.folder / "job")],
-                         variables={**self.at, "TEST_REFUSE": "1"}, **OFTEN)
-        assert done.returncode != 0 and "it would fail again" in done.stderr
+        attempt_ends(self.programs, self.name, self.folder, self.sizes, self.at, TEST_REFUSE="1",
+                     TEST_KILL_IN="exchange")
 
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + DRAWN))
@@ -54,8 +50,8 @@ class TestADrawnProgram:
         case.ends_as_alone()
 
     def test_that_is_killed_ends_there_too(self, case):
-        case.ends_as_alone(variables=case.at)
+        case.ends_as_alone(variables={"TEST_KILL": case.at, "TEST_KILL_IN": "exchange"})
 
     def test_that_goes_on_from_a_checkpoint_ends_there_too(self, case):
         case.fails()
-        case.ends_as_alone(**OFTEN)
+        case.ends_as_alone(**EACH_STEP)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from compare import bit_identical, difference
-from real_rank import run_local
-from stranger_runs import on_ranks
+from stranger_runs import EACH_STEP, attempt_ends, on_ranks
 
 AVERAGES = {"type": "local-sgd", "k": 2}
 SIZES = [10, 6]
@@ -71,16 +70,13 @@ def test_schedules_by_figures_of_which_there_are_two_say_what_they_lack(torch_pr
 def test_one_that_prepare_was_not_given_goes_on_under_sync(torch_programs, run_programs, tmp_path,
                                                            how):
     """In the fourth epoch: killed, or from a checkpoint. It is in a state once it has stepped."""
-    name, often = "falls_by_figure", {"checkpoint": {"every_steps": 1}}
+    name, at = "falls_by_figure", 11
     alone = run_programs(torch_programs, "strangers.run", name).results[0]
-    ends_there = {"TEST_KILL": "11", "TEST_KILL_IN": how}
+    killed = {"TEST_KILL": str(at), "TEST_KILL_IN": how} if how == "backward" else {}
     if how == "refuse":
-        failed = run_local(torch_programs.command("strangers.run", name, tmp_path / "rank"),
-                           [20, 12], {"type": "sync"}, tmp_path, ["--out", str(tmp_path / "job")],
-                           variables=ends_there, **often)
-        assert failed.returncode != 0 and "it would fail again" in failed.stderr
+        attempt_ends(torch_programs, name, tmp_path, [20, 12], at)
     _, ends = on_ranks(torch_programs, name, tmp_path, [20, 12], {"type": "sync"},
-                       variables=ends_there if how == "backward" else {}, **often)
+                       variables=killed, **EACH_STEP)
     assert bit_identical(ends) and difference(ends[0], alone) < 2e-5
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from compare import bit_identical, difference
 from real_rank import COLUMNS, rows_of, run_local
-from stranger_runs import OFTEN, on_ranks, run_killed, tensors_of
+from stranger_runs import EACH_STEP, OFTEN, attempt_ends, on_ranks, run_killed, tensors_of
 
 
 @pytest.mark.parametrize("strategy", ["sync", "asgd", "hpsgd", "local-sgd", "hier-sgd"])
@@ -187,13 +187,9 @@ def test_a_gan_goes_on_from_a_checkpoint_as_if_nothing_had_happened(torch_progra
                                                                     tmp_path):
     """Its attempt ends between two passes of the fifth step of nine."""
     alone = run_programs(torch_programs, "strangers.run", "gan_lists").results[0]
-    often = {"checkpoint": {"every_steps": 1}}
-    failed = run_local(torch_programs.command("strangers.run", "gan_lists", tmp_path / "rank"),
-                       [20, 12], {"type": "sync"}, tmp_path, ["--out", str(tmp_path / "job")],
-                       variables={"TEST_KILL": "10", "TEST_KILL_IN": "refuse"}, **often)
-    assert failed.returncode != 0 and "it would fail again" in failed.stderr
+    attempt_ends(torch_programs, "gan_lists", tmp_path, [20, 12], 10)
     done, results = on_ranks(torch_programs, "gan_lists", tmp_path, [20, 12], {"type": "sync"},
-                             **often)
+                             **EACH_STEP)
     assert len(rows_of(done)) == 2 * 5
     assert bit_identical(results) and difference(results[0], alone) < 2e-5
 
@@ -201,14 +197,12 @@ def test_a_gan_goes_on_from_a_checkpoint_as_if_nothing_had_happened(torch_progra
 def goes_on_from_a_file_of_its_own(programs, folder, more):
     """From a checkpoint in the third of four epochs. The finished process of that attempt."""
     (folder / "files").mkdir()
-    often, sizes = {"checkpoint": {"every_steps": 1}}, [20, 12]
+    sizes = [20, 12]
     more = {"TEST_FOLDER": str(folder / "files"), **more}
+    attempt_ends(programs, "own_resume", folder, sizes, 8, **more)
     command = programs.command("strangers.run", "own_resume", folder / "rank")
-    failed = run_local(command, sizes, {"type": "sync"}, folder, ["--out", str(folder / "job")],
-                       variables={**more, "TEST_KILL": "8", "TEST_KILL_IN": "refuse"}, **often)
-    assert failed.returncode != 0 and "it would fail again" in failed.stderr
     return run_local(command, sizes, {"type": "sync"}, folder, ["--out", str(folder / "job")],
-                     variables=more, **often)
+                     variables=more, **EACH_STEP)
 
 
 def test_a_loop_that_begins_at_the_epoch_of_its_own_file_is_refused(torch_programs, tmp_path):
@@ -346,11 +340,8 @@ def test_one_that_has_a_batch_in_hand_goes_on_from_a_checkpoint(torch_programs, 
                                                                 tmp_path, at):
     """All programs begin anew, and pass over the epochs that were made."""
     alone = run_programs(torch_programs, "strangers.run", "marks_last").results[0]
-    often, sizes = {"checkpoint": {"every_steps": 1}}, [10, 6]
-    failed = run_local(torch_programs.command("strangers.run", "marks_last", tmp_path / "rank"),
-                       sizes, {"type": "sync"}, tmp_path, ["--out", str(tmp_path / "job")],
-                       variables={"TEST_KILL": str(at), "TEST_KILL_IN": "refuse"}, **often)
-    assert failed.returncode != 0 and "it would fail again" in failed.stderr
-    done, ends = on_ranks(torch_programs, "marks_last", tmp_path, sizes, {"type": "sync"}, **often)
+    attempt_ends(torch_programs, "marks_last", tmp_path, [10, 6], at)
+    done, ends = on_ranks(torch_programs, "marks_last", tmp_path, [10, 6], {"type": "sync"},
+                          **EACH_STEP)
     assert len(rows_of(done)) == 2 * (20 - at + 1)
     assert bit_identical(ends) and difference(ends[0], alone) < 2e-5

@@ -94,7 +94,7 @@ export function broughtBy({program}) {
  * @param {Api.Job} job
  */
 export function hasServers(job) {
-  return (job.servers || []).length > 0 && job.spec?.strategy?.servers !== undefined;
+  return (job.servers || []).length > 0 && isServed(job);
 }
 
 /**
