@@ -73,6 +73,8 @@ static void classes_are_folders_in_the_order_of_their_names(void **state)
     put_pets(p);
     put_picture(p, "train/ant", "1.png", 50);
     put_bytes(p, "train/ant", ".DS_Store", "x", 1);
+    put_bytes(p, "train/ant", "Thumbs.db", "x", 1);
+    put_bytes(p, "train/cat", "Desktop.ini", "x", 1);
     put_bytes(p, "", "classes.txt", "x", 1);
     assert_true(folders_match(p->dir));
     assert_false(folders_match(p->root));

@@ -44,9 +44,16 @@ static int join(char out[FOLDERS_PATH], const char *a, const char *b, struct err
 
 /* ---- the names of a folder ------------------------------------------------------------------- */
 
+/* What a person put there, and not what a file manager keeps in every folder that it shows. */
+static bool counts(const char *name)
+{
+    return name[0] != '.' && strcasecmp(name, "Thumbs.db") != 0 &&
+           strcasecmp(name, "desktop.ini") != 0;
+}
+
 static int seen_names(const struct dirent *f)
 {
-    return f->d_name[0] != '.';
+    return counts(f->d_name);
 }
 
 static int by_bytes(const struct dirent **a, const struct dirent **b)
