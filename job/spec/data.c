@@ -178,7 +178,8 @@ static void fit_pictures(struct jobspec *spec, struct fields *f)
     struct data_spec *d = &spec->data;
     const struct shape *in = &spec->network.input;
     json_t *data = json_object_get(f->full, "data");
-    if (d->format != CAT_FORMAT_IMAGES || spec->network.n_layers == 0 || data == NULL) {
+    if (d->format != CAT_FORMAT_IMAGES || spec->network.n_layers == 0 || in->rank == 0 ||
+        data == NULL) {
         return; /* nothing to fit, or it was reported */
     }
     if (in->rank != 3 && d->size[0] == 0) {

@@ -130,6 +130,18 @@ static void what_cannot_be_is_refused_with_its_place(void **state)
         "/data", "'size' must say what pictures become");
 }
 
+/* It had a second fault, of "a vector of 0", that whoever mended the first one never saw again. */
+static void a_network_without_an_input_has_one_fault(void **state)
+{
+    (void)state;
+    struct parsed *p = parse_with(
+        "{\"data\": {\"format\": \"images\", \"path\": \"c\"}, \"model\": "
+        "{\"input\": [4000, 3000, 3], \"layers\": [{\"type\": \"dense\", \"units\": 2}]}}");
+    assert_int_equal(p->problems.count, 1);
+    assert_true(has(p, "/model/input", "36000000 elements"));
+    done(p);
+}
+
 /* What a spec becomes when it is read again, as an evaluation does without its padding. */
 static void pictures_are_brought_to_what_the_network_takes(void **state)
 {
@@ -208,6 +220,7 @@ int main(void)
         cmocka_unit_test(a_spec_with_augmentation_parses_to_the_same_again),
         cmocka_unit_test(the_preset_of_24x24_crops_cuts_them_unless_something_else_is_asked_for),
         cmocka_unit_test(what_cannot_be_is_refused_with_its_place),
+        cmocka_unit_test(a_network_without_an_input_has_one_fault),
         cmocka_unit_test(pictures_are_brought_to_what_the_network_takes),
         cmocka_unit_test(init_is_a_path_or_says_how_it_is_taken),
         cmocka_unit_test(a_network_without_data_is_refused),
