@@ -30,6 +30,7 @@ def test_an_uploaded_folder_is_shown_given_a_network_and_trained_on(page, servic
           lambda: spec_of(page)["data"] == {"format": "npy", "path": "my-stripes"})
     spec = spec_of(page)
     assert spec["model"]["input"] == [8, 8, 1] and spec["model"]["layers"][-1]["units"] == 3
+    assert spec["optimizer"]["learning_rate"] == 0.0031  # for its batch of 16
     page.wait_text("main", "60 training samples, about 4 steps of 16 samples in an epoch")
     page.script("document.querySelector('.samples').open = true")
     page.wait_text(".samples", "20 of 0, 20 of 1, 20 of 2")
@@ -109,12 +110,15 @@ def test_a_network_to_begin_with_fits_the_data(page):
         [{"format": "npy", "shape": [4], "classes": 3},
          {"format": "npy", "shape": [5], "classes": 0},
          {"format": "images", "shape": [], "classes": 2},
-         {"format": "npy", "shape": [2, 2, 1], "classes": 2}])
-    numbers, targets, pictures, tiny = made
+         {"format": "npy", "shape": [2, 2, 1], "classes": 2},
+         {"format": "images", "shape": [3000, 2000, 3], "classes": 2},
+         {"format": "images", "shape": [48, 20, 1], "classes": 2}])
+    numbers, targets, pictures, tiny, photographs, small = made
     assert [x["type"] for x in numbers["layers"]] == ["dense", "relu", "dense"]
     assert targets["loss"] == "mse" and targets["layers"][-1]["units"] == 1
     assert pictures["input"] == [32, 32, 3] and pictures["layers"][0]["type"] == "conv2d"
     assert tiny["layers"][0]["type"] == "flatten"
+    assert photographs["input"] == [64, 64, 3] and small["input"] == [48, 20, 1]
 
 
 def test_a_first_job_on_few_samples_has_a_batch_that_they_fill(page):
@@ -123,6 +127,16 @@ def test_a_first_job_on_few_samples_has_a_batch_that_they_fill(page):
     sizes = page.script("return import('/js/spec/network.js').then((m) => arguments[0].map("
                         "(samples) => m.firstBatch({samples})))", counts)
     assert sizes == [1, 15, 16, 16, 64, 256]
+
+
+def test_a_first_job_on_few_samples_has_a_rate_for_its_batch(page):
+    """At the rate of 256 samples its batch of 16 lost what it had learned, of any pictures."""
+    sgd, adam = ({"type": t, "learning_rate": 0.05} for t in ("sgd", "adam"))
+    made = page.script(
+        "return import('/js/spec/network.js').then((m) => arguments[0].map("
+        "([optimizer, ...batches]) => m.firstOptimizer(optimizer, ...batches).learning_rate))",
+        [[sgd, 16], [sgd, 16, 16], [sgd, 256, 256], [sgd, 20, 64], [adam, 16]])
+    assert made == [0.0031, 0.05, 0.05, 0.016, 0.05]
 
 
 def test_one_class_is_nothing_to_learn(page, tmp_path):

@@ -3,7 +3,7 @@
 import {Draft} from '../../draft/draft.js';
 import {getAt, setAt} from '../../draft/json.js';
 import {get, job as path} from '../../service/api.js';
-import {firstBatch, firstNetwork} from '../../spec/network.js';
+import {firstBatch, firstNetwork, firstOptimizer} from '../../spec/network.js';
 import {specAgain} from '../../spec/tags.js';
 
 const MOST_WORKERS = 4;
@@ -88,12 +88,14 @@ export class SubmitModel extends Draft {
     const found = datasets.find((/** @type {Api.Dataset} */ d) => d.path === path);
     if (found) {
       this.datasets.push(found);
-      const {augment: ignored, batching, ...rest} = this.spec;
+      const {augment: ignored, batching, optimizer, ...rest} = this.spec;
+      const batch = firstBatch(found, batching?.global_batch);
       this.replace({
         ...rest,
         model: firstNetwork(found),
         data: {format: found.format, path},
-        batching: {...batching, global_batch: firstBatch(found, batching?.global_batch)}
+        optimizer: firstOptimizer(optimizer, batch, batching?.global_batch),
+        batching: {...batching, global_batch: batch}
       });
     }
     return found;
