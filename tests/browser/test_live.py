@@ -265,8 +265,13 @@ def test_nodes_page_shows_who_is_busy_and_drains_after_asking(page, running, ser
     page.click('.nodes-table tr[data-node="slow"] .btn')
     page.wait_text(".ask", "Drain slow")
     page.click(".ask .danger")
-    page.wait_text('.nodes-table tr[data-node="slow"]', "Enable")
+    page.wait_text('.nodes-table tr[data-node="slow"]', "(?s)draining.*Enable")
+    page.wait_text(".sub", "^4 of 4 nodes train")  # its job goes on; they said that 3 do
     assert service.get("nodes/slow").json()["drained"]
+    page.open("/")
+    page.wait_text(".lead", "One job trains on 4 of 4 nodes")
+    page.wait_text("main", "3 busy, 1 draining")
+    page.open("/nodes")
     page.click('.nodes-table tr[data-node="slow"] .btn')
     page.wait_text('.nodes-table tr[data-node="slow"]', "Drain")
     assert not service.get("nodes/slow").json()["drained"]

@@ -71,9 +71,16 @@ export function setPill(node, state) {
   return made;
 }
 
-/** @param {Api.NodeState} state */
-export function nodeState(state) {
-  const [name, text, tone] = NODES[state] || ['clock', state, ''];
+/**
+ * Is a job on this node? One that was drained keeps its job until that ends.
+ * @param {Api.Node} n
+ */
+export const trains = (n) => Boolean(n.job) && n.state !== 'lost';
+
+/** @param {Api.Node} n */
+export function nodeState(n) {
+  const [name, known, tone] = NODES[n.state] || ['clock', n.state, ''];
+  const text = n.state === 'draining' && trains(n) ? 'draining' : known;
   return {icon: h('span', {class: 'state-icon', data: {tone}}, icon(name, 13)), text, tone};
 }
 

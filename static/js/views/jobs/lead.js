@@ -1,5 +1,6 @@
 /* One sentence about the cluster, and one line of evidence. */
 import {h, say} from '../../elements/dom.js';
+import {trains} from '../../elements/states.js';
 import {isVirtual, remaining, stepTimes} from '../../measures/measures.js';
 import {serviceNow} from '../../service/servicetime.js';
 import {clock, known, percent, plural} from '../../text/format.js';
@@ -36,7 +37,8 @@ export class Lead {
    */
   trains(run, waiting) {
     const virtual = run.filter(isVirtual).length, real = run.length - virtual;
-    const nodes = this.data.count('busy') + ' of ' + plural(this.data.nodes.length, 'node');
+    const all = this.data.nodes;
+    const nodes = all.filter(trains).length + ' of ' + plural(all.length, 'node');
     const wait = waiting ? ', ' + waiting + (waiting === '1' ? ' waits.' : ' wait.') : '.';
     const others = real && virtual ? ', and ' + count(virtual, 'one', '') + ' on virtual nodes'
                                    : '';

@@ -7,8 +7,7 @@ import {Sheet} from './sheet.js';
 
 /** @typedef {import('./model.js').JobsModel} JobsModel */
 
-/** @type {Api.NodeState[]} */
-const STATES = ['busy', 'ready', 'resting', 'draining', 'disabled', 'lost'];
+const STATES = ['busy', 'free', 'resting', 'draining', 'drained', 'disabled', 'lost'];
 const NONE = 'No node has registered yet. ' +
     'Start evenstep-agent on a machine, or serve with --local-node.';
 
@@ -43,16 +42,17 @@ export class NodesAtAGlance {
     const shown = this.few.of(found, (n) => n.state !== 'ready');
     if (shown.length) {
       keyed(this.list, shown, (n) => n.name, makeRow, (row, n) => {
-        const state = nodeState(n.state);
-        refill(row.state, n.state, () => state.icon);
+        const state = nodeState(n);
+        refill(row.state, state.text, () => state.icon);
         say(row.job, n.job ? jobs.get(n.job)?.name || n.job : state.text);
       });
     } else {
       fill(this.list, h('p', {class: 'quiet', text: q ? 'No node has this name.' : NONE}));
     }
+    const states = nodes.map((n) => nodeState(n).text);
     say(this.sheet.count,
-        STATES.filter((s) => this.data.count(s))
-            .map((s) => this.data.count(s) + ' ' + nodeState(s).text)
+        STATES.filter((s) => states.includes(s))
+            .map((s) => states.filter((text) => text === s).length + ' ' + s)
             .join(', '));
   }
 }

@@ -110,8 +110,8 @@ export class NodesTable {
    * @param {Api.Node} n
    */
   updateRow(row, n) {
-    const state = nodeState(n.state);
-    const key = n.state + n.drained + n.disabled;
+    const state = nodeState(n);
+    const key = state.text + n.drained + n.disabled;
     if (row.icon.dataset.state !== key) {
       row.icon.dataset.state = key;
       fill(row.icon, state.icon);

@@ -2,6 +2,7 @@
    job. Beneath the table the step time by minibatch for the nodes of a running job, and the chosen
    node in full. */
 import {fill, h, keyed, say, throttle} from '../../elements/dom.js';
+import {trains} from '../../elements/states.js';
 import {notice, Segment} from '../../elements/widgets.js';
 import {plural, sentence} from '../../text/format.js';
 
@@ -101,9 +102,7 @@ export class NodesView {
 
   summaryText() {
     const {nodes} = this.data;
-    const count = (/** @type {Api.NodeState} */ state) =>
-        nodes.filter((n) => n.state === state).length;
-    const [busy, lost] = [count('busy'), count('lost')];
+    const busy = nodes.filter(trains).length, lost = nodes.filter((n) => n.state === 'lost').length;
     const away =
         '; ' + lost + (lost === 1 ? ' has' : ' have') + ' not been heard of for more than 4 s.';
     const training = busy === 0

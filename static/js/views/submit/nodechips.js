@@ -51,7 +51,7 @@ export class NodeChips {
     const shown = this.few.of(this.nodes, (n) => this.chosen.has(n.name));
     keyed(this.chips, shown, (n) => n.name, (n) => this.chip(n), (chip, n) => {
       const on = this.chosen.has(n.name);
-      const state = n.state === 'ready' ? '' : ', ' + nodeState(n.state).text;
+      const state = n.state === 'ready' ? '' : ', ' + nodeState(n).text;
       chip.setAttribute('aria-pressed', String(on));
       fill(chip, icon(on ? 'check' : 'plus', 11), n.name, h('small', {text: n.device + state}));
     });
