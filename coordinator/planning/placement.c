@@ -145,6 +145,10 @@ static void explain(struct placement *out, const struct placement_ask *ask, cons
     if (c->known < wanted) {
         snprintf(out->waiting, sizeof out->waiting, "%s, and there %s %d node%s%s", asks,
                  c->known == 1 ? "is" : "are", c->known, c->known == 1 ? "" : "s", named);
+    } else if (c->alive < wanted && c->known == 1) {
+        snprintf(out->waiting, sizeof out->waiting,
+                 "%s, and the node%s is lost, %sdraining or disabled", asks, named,
+                 c->resting ? "resting, " : "");
     } else if (c->alive < wanted) {
         snprintf(out->waiting, sizeof out->waiting,
                  "%s, and %d of the %d nodes%s %s lost, %sdraining or disabled", asks,

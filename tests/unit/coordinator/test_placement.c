@@ -112,6 +112,11 @@ static void names_and_labels_choose(void **state)
     snprintf(spec.nodes[0], sizeof spec.nodes[0], "old=no");
     expect(&(struct placement_ask){.nodes = nodes, .spec = &spec},
            "waits: it asks for 1 worker, and there are 0 nodes that the spec names");
+    snprintf(spec.nodes[0], sizeof spec.nodes[0], "slow");
+    json_object_set_new(json_array_get(nodes, 2), "state", json_string("lost"));
+    expect(&(struct placement_ask){.nodes = nodes, .spec = &spec},
+           "waits: it asks for 1 worker, and the node that the spec names is lost, draining or "
+           "disabled");
     json_decref(nodes);
 }
 
