@@ -278,6 +278,22 @@ static void help(FILE *out)
     text_fill(out, width, "  128+ ", 7, "a signal ended it; 130 is Ctrl-C");
 }
 
+/* What a command is called elsewhere: no letters of it need be ours. */
+static const char *called(const char *name)
+{
+    static const char *const others[][2] = {
+        {"list", "jobs"},   {"ls", "jobs"},     {"ps", "jobs"},       {"status", "show"},
+        {"info", "show"},   {"get", "show"},    {"describe", "show"}, {"rm", "delete"},
+        {"stop", "cancel"}, {"kill", "cancel"}, {"start", "serve"},   {"train", "submit"},
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (strcmp(name, others[i][0]) == 0) {
+            return others[i][1];
+        }
+    }
+    return NULL;
+}
+
 static int unknown(const char *name)
 {
     const char *names[COMMANDS_MOST];
@@ -291,7 +307,7 @@ static int unknown(const char *name)
     for (const struct command *c = commands; c->name && n < COMMANDS_MOST; c++) {
         names[n++] = c->name;
     }
-    const char *nearest = jsonx_nearest(name, names, n);
+    const char *nearest = called(name) ? called(name) : jsonx_nearest(name, names, n);
     fprintf(stderr, "evenstep: there is no command '%s'%s%s%s\n", shown,
             nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
     return STATUS_USAGE;
