@@ -56,10 +56,18 @@ static void print_list(const json_t *answer)
     columns_print(json_object_get(answer, "sweeps"), columns, "", stdout);
 }
 
-/* "/optimizer/learning_rate" is headed "learning_rate". */
-static const char *title_of(const json_t *parameter)
+/* "/optimizer/learning_rate" is headed "learning_rate", the value of a program's option by the
+ * option. */
+static const char *title_of(const json_t *sweep, const json_t *parameter)
 {
     const char *pointer = jsonx_string_at(parameter, "pointer"), *slash = strrchr(pointer, '/');
+    const json_t *program = json_object_get(json_object_get(sweep, "spec"), "program");
+    size_t place = 0;
+    if (sscanf(pointer, "/program/args/%zu", &place) == 1 && place > 0) {
+        const char *option =
+            json_string_value(json_array_get(json_object_get(program, "args"), place - 1));
+        return option && option[0] == '-' ? option : pointer;
+    }
     return slash ? slash + 1 : pointer;
 }
 
@@ -126,7 +134,7 @@ static void print_sweep(const json_t *sweep)
         json_t *example = json_object_get(
             json_object_get(json_array_get(json_object_get(sweep, "trials"), 0), "settings"),
             jsonx_string_at(json_array_get(parameters, i), "pointer"));
-        columns[n++] = (struct column){title_of(json_array_get(parameters, i)), keys[i],
+        columns[n++] = (struct column){title_of(sweep, json_array_get(parameters, i)), keys[i],
                                        json_is_number(example) ? COLUMN_NUMBER : COLUMN_TEXT};
     }
     memcpy(columns + n, last, sizeof last);

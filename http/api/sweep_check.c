@@ -115,7 +115,11 @@ static void check_trial(struct check *c, int trial)
     json_t *spec = sweep_run_spec(c->sweep, "0000000000000000", (struct sweep_run_id){trial, 0, 0},
                                   NULL, &failed);
     if (!spec) {
-        snprintf(pointer, sizeof pointer, "/parameters/%d/pointer", failed);
+        if (failed < c->sweep->n_parameters) {
+            snprintf(pointer, sizeof pointer, "/parameters/%d/pointer", failed);
+        } else {
+            snprintf(pointer, sizeof pointer, "/method/epochs_at");
+        }
         report(c, pointer, "this leads nowhere in the spec", trial);
         return;
     }

@@ -217,9 +217,10 @@ const struct schema schemas[] = {
      "How a range is divided; `int`: into whole numbers; `choice` is that of values."},
     {"SweepMethod",
      "!type:SweepMethodType ~trials:integer(1,500)? ~seed:integer(0,9007199254740992)? "
-     "~eta:integer(2,100)? ~rungs:[integer(1,1000000)]?",
+     "~eta:integer(2,100)? ~rungs:[integer(1,1000000)]? ~epochs_at:string?",
      "`trials` and `seed`: how many are drawn, unless in a grid; of halving: `rungs`, epochs at "
-     "which the best 1/`eta` (3 by default) of the trials go on."},
+     "which the best 1/`eta` (3 by default) of the trials go on; `epochs_at`: where a program "
+     "takes its epochs, such as /program/args/1."},
     {"SweepMethodType", "=grid|random|halving",
      "All combinations, some that are drawn, or some of which the best are trained on."},
     {"SweepMetric", "!~name:SweepMetricName? ~direction:SweepDirection?",

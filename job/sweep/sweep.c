@@ -97,18 +97,27 @@ static void read_steps(struct sweep_parameter *p, struct fields *in, bool grid)
     }
 }
 
+/* A pointer into the spec; false, and reported where it is wrong. */
+static bool read_place(char place[SWEEP_POINTER], struct fields *in, const char *key, bool required)
+{
+    const char *pointer = fields_text(in, key, required, SWEEP_POINTER);
+    snprintf(place, SWEEP_POINTER, "%s", pointer ? pointer : "");
+    if (pointer && (pointer[0] != '/' || !pointer[1])) {
+        fields_problem(in, key,
+                       "expected a JSON pointer into the spec, such as /optimizer/learning_rate");
+    }
+    return pointer && pointer[0] == '/' && pointer[1];
+}
+
 static void read_pointer(struct sweep_parameter *p, struct fields *in, bool halving)
 {
     static const char *const own[] = {"/name", "/seed", "/tags", "/init", "/epochs"};
-    const char *pointer = fields_text(in, "pointer", true, SWEEP_POINTER);
+    const char *pointer = p->pointer;
     size_t n = sizeof own / sizeof *own;
-    snprintf(p->pointer, sizeof p->pointer, "%s", pointer ? pointer : "");
-    if (pointer && (pointer[0] != '/' || !pointer[1])) {
-        fields_problem(in, "pointer",
-                       "expected a JSON pointer into the spec, such as /optimizer/learning_rate");
+    if (!read_place(p->pointer, in, "pointer", true)) {
         return;
     }
-    for (size_t i = 0; pointer && i < (halving ? n : n - 2); i++) {
+    for (size_t i = 0; i < (halving ? n : n - 2); i++) {
         size_t k = strlen(own[i]);
         if (strncmp(pointer, own[i], k) == 0 && (!pointer[k] || pointer[k] == '/')) {
             fields_problem(in, "pointer", "the sweep sets '%s' itself%s", own[i],
@@ -240,6 +249,7 @@ static void read_method(struct sweep *s, struct fields *f)
         fields_param(&in, &eta_param);
         s->eta = (int)fields_int(full, "eta");
         read_rungs(s, &in);
+        read_place(s->epochs_at, &in, "epochs_at", false);
         if (s->trials > 0 && s->trials < s->eta) {
             fields_problem(&in, "trials", "fewer than 'eta', %d, leave none to go on", s->eta);
         }
@@ -349,6 +359,7 @@ int sweep_parse(struct sweep *s, const json_t *json, struct jsonx_problems *prob
     fields_close(&f);
     if (problems->count + problems->dropped == before) {
         count_trials(s, &f);
+        sweep_shuffle(s);
     }
     return problems->count + problems->dropped > before ? -ERR_INVALID : 0;
 }

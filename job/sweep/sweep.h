@@ -17,7 +17,8 @@
  *
  * At most `parallel` jobs are queued or running at a time, and they ask for at most `nodes` nodes
  * in all. With `seeds` each trial runs with so many seeds: the spec's own, and those that follow.
- * Everything here is pure: which settings a trial has depends on the document alone.
+ * A number that is tried in a program's arguments or environment becomes its text. Everything here
+ * is pure: which settings a trial has depends on the document alone.
  */
 #ifndef JOB_SWEEP_SWEEP_H
 #define JOB_SWEEP_SWEEP_H
@@ -49,14 +50,17 @@ struct sweep {
     struct sweep_parameter parameters[SWEEP_PARAMETERS];
     int n_parameters;
     enum sweep_method method;
-    int trials;             /* of a grid: how many combinations there are */
-    uint64_t seed;          /* of what is drawn */
-    int eta, n_rungs;       /* n_rungs: 1 unless halving */
-    int rungs[SWEEP_RUNGS]; /* epochs, rising; of halving only */
-    char metric[24];        /* a key of the job's `metrics` */
-    bool greatest;          /* the greatest value is the best */
-    int parallel;           /* jobs at a time */
-    int nodes;              /* that these ask for in all; 0: no limit */
+    int trials;                    /* of a grid: how many combinations there are */
+    uint64_t seed;                 /* of what is drawn */
+    int eta, n_rungs;              /* n_rungs: 1 unless halving */
+    int rungs[SWEEP_RUNGS];        /* epochs, rising; of halving only */
+    char epochs_at[SWEEP_POINTER]; /* where a program takes them, too; "": it asks for none */
+    short order[SWEEP_TRIALS];     /* of a drawing among few combinations: each comes once */
+    int n_order;                   /* 0: there are more, and each trial is drawn by itself */
+    char metric[24];               /* a key of the job's `metrics` */
+    bool greatest;                 /* the greatest value is the best */
+    int parallel;                  /* jobs at a time */
+    int nodes;                     /* that these ask for in all; 0: no limit */
     int seeds;
     json_t *json; /* the document with its defaults; owned */
 };
@@ -89,9 +93,11 @@ struct sweep_run_id {
 /* The spec of the job, which is not checked: settings, seed, name, tag, and the epochs of its rung.
  * `before`: the id of the trial's job of the rung below, whose checkpoint it goes on from; NULL in
  * the first rung. New reference; NULL if a pointer leads nowhere in the spec: *failed is the
- * parameter's number then. */
+ * parameter's number then, and how many there are for `epochs_at`. */
 json_t *sweep_run_spec(const struct sweep *sweep, const char *id, struct sweep_run_id run,
                        const char *before, int *failed);
+/* Shuffles the combinations where they are few; once the rest of the sweep is read. */
+void sweep_shuffle(struct sweep *sweep);
 /* Nodes that a job of this trial asks for; on virtual ones 0. */
 int sweep_workers(const struct sweep *sweep, int trial);
 

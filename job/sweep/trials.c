@@ -2,7 +2,8 @@
  *
  * A grid counts like a clock whose last parameter turns fastest. What is drawn is a pure function
  * of the method's seed, the parameter and the trial (common/rng.h), so a coordinator that starts
- * again finds the same trials.
+ * again finds the same trials. Of few combinations none is drawn twice before each was: they are
+ * shuffled, and the trials go through them.
  */
 #include <ctype.h>
 #include <math.h>
@@ -13,13 +14,18 @@
 #include "common/rng.h"
 #include "job/sweep/sweep.h"
 
-enum { DIGITS = 6, TOKEN = 128 };
+enum { DIGITS = 6, TOKEN = 128, SHUFFLE = 1000 /* a stream that no parameter has */ };
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
+/* Of a grid; in a drawing those of a range of whole numbers, and none of another one. */
 static int values_of(const struct sweep_parameter *p)
 {
-    return p->scale == SWEEP_CHOICE ? (int)json_array_size(p->values) : p->steps;
+    if (p->scale == SWEEP_CHOICE || p->steps > 0) {
+        return p->scale == SWEEP_CHOICE ? (int)json_array_size(p->values) : p->steps;
+    }
+    double n = p->most - p->least + 1;
+    return p->scale == SWEEP_INT && n <= SWEEP_TRIALS ? (int)n : 0;
 }
 
 /* 0.0316228, not 0.03162277660168379. */
@@ -73,7 +79,25 @@ static json_t *drawn(const struct sweep *s, int trial, int parameter)
 
 json_t *sweep_value(const struct sweep *s, int trial, int parameter)
 {
+    if (s->n_order > 0) {
+        return of_grid(s, s->order[trial % s->n_order], parameter);
+    }
     return s->method == SWEEP_GRID ? of_grid(s, trial, parameter) : drawn(s, trial, parameter);
+}
+
+/* Fisher and Yates' shuffle. */
+void sweep_shuffle(struct sweep *s)
+{
+    int n = 1;
+    for (int i = 0; i < s->n_parameters && n <= SWEEP_TRIALS; i++) {
+        n *= values_of(&s->parameters[i]);
+    }
+    s->n_order = s->method != SWEEP_GRID && n <= SWEEP_TRIALS ? n : 0;
+    for (int i = 0; i < s->n_order; i++) {
+        int other = (int)rng_below(s->seed, SHUFFLE, (uint64_t)i, (uint64_t)i + 1);
+        s->order[i] = s->order[other];
+        s->order[other] = (short)i;
+    }
 }
 
 json_t *sweep_settings(const struct sweep *s, int trial)
@@ -138,6 +162,25 @@ static bool set_at(json_t *root, const char *pointer, json_t *value)
     }
 }
 
+/* What a program is given there is text. */
+static bool is_text(const char *pointer)
+{
+    return strncmp(pointer, "/program/args/", 14) == 0 ||
+           strncmp(pointer, "/program/env/", 13) == 0;
+}
+
+/* As set_at; a number becomes text where texts stand. */
+static bool set_setting(json_t *spec, const char *pointer, json_t *value)
+{
+    if (json_is_number(value) && is_text(pointer)) {
+        char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+        json_decref(value);
+        value = json_string(text);
+        free(text);
+    }
+    return set_at(spec, pointer, value);
+}
+
 /* The tag that all jobs of a sweep have: "sweep:ID". */
 static void set_tag(json_t *spec, const char *id)
 {
@@ -190,11 +233,16 @@ json_t *sweep_run_spec(const struct sweep *s, const char *id, struct sweep_run_i
     json_int_t first = seed ? json_integer_value(seed) : 1;
     *failed = -1;
     for (int i = 0; i < s->n_parameters; i++) {
-        if (!set_at(spec, s->parameters[i].pointer, sweep_value(s, run.trial, i))) {
+        if (!set_setting(spec, s->parameters[i].pointer, sweep_value(s, run.trial, i))) {
             *failed = i;
             json_decref(spec);
             return NULL;
         }
+    }
+    if (s->epochs_at[0] && !set_setting(spec, s->epochs_at, json_integer(s->rungs[run.rung]))) {
+        *failed = s->n_parameters;
+        json_decref(spec);
+        return NULL;
     }
     set_name(s, spec, run);
     set_tag(spec, id);

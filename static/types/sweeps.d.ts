@@ -58,7 +58,7 @@ declare namespace Api {
     created: string;
     finished: string|null;
     parameters: SweepParameter[];
-    method: {type: string, trials?: number, eta?: number, rungs?: number[]};
+    method: {type: string, trials?: number, eta?: number, rungs?: number[], epochs_at?: string};
     metric: {name: string, direction: 'max'|'min'};
     parallel: number;
     nodes: number;

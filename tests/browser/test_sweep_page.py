@@ -76,6 +76,16 @@ def test_the_best_of_several_seeds_is_told_with_their_spread_and_who_is_as_good(
     assert told().endswith(best + ". 1 other trial is as good.")
 
 
+def test_an_argument_of_a_program_is_called_by_its_option(loaded):
+    """It read "Trial 2 is the best, with 1 0.306"."""
+    spec = json.dumps({"program": {"args": ["--lr", "0.1", "fast"]}})
+    assert call(loaded, "/js/views/sweeps/words.js",
+                f"[1, 2].map((n) => m.titleOf('/program/args/' + n, {spec}))") \
+        == ["--lr", "argument 3"]
+    assert call(loaded, "/js/views/sweeps/words.js",
+                "m.titleOf('/program/env/WIDTH')") == "WIDTH"
+
+
 def test_a_sweep_whose_trials_all_guess_has_no_best_settings(loaded):
     """"Trial 8 is the best", with 12 % of ten classes."""
     sweep = {"state": "succeeded", "counts": {"trials": 2, "ended": 2, "failed": 0},

@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from programs import BUILD, ROOT
-from service import Service
+from service import Service, until
 
 PROGRAMS = ROOT / "tests/program"
 
@@ -158,6 +158,37 @@ def test_a_job_that_was_paused_goes_on_exactly_where_its_program_was(service, st
     service.wait(id, "succeeded")
     assert service.artifact(id, "state.bin") == service.artifact(whole, "state.bin")
     assert "state of rank 0" in service.get(f"jobs/{id}/logs", params={"rank": 0}).text
+
+
+def test_a_halving_says_to_a_program_how_many_epochs_its_rung_has(service):
+    """It says its epochs itself, so each rung made all of them, and the next one none."""
+    put(service.dir, "telling", arguments={"--rate": "number", "--epochs": "number"})
+    given = {"program": {"name": "telling", "args": ["--rate", "0.25", "--epochs", "9"]},
+             "workers": 1, "strategy": {"type": "sync"}}
+    asked = {"name": "counted", "spec": given, "parallel": 2,
+             "metric": {"name": "train_loss"},
+             "parameters": [{"pointer": "/program/args/1", "range": [0.01, 0.3]}],
+             "method": {"type": "halving", "trials": 2, "eta": 2, "rungs": [1, 3],
+                        "epochs_at": "/program/args/9"}}
+    wrong = service.post("sweeps", asked)
+    assert [e["pointer"] for e in wrong.json()["errors"]] == ["/method/epochs_at"]
+    asked["method"]["epochs_at"] = "/program/args/3"
+    id = service.post("sweeps", asked).json()["id"]
+
+    def ended():
+        now = service.get("sweeps/" + id).json()
+        return now if now["state"] != "running" else None
+    done = until("the sweep has ended", ended)
+    assert sorted(t["state"] for t in done["trials"]) == ["stopped", "succeeded"], done
+    best = next(t for t in done["trials"] if t["state"] == "succeeded")
+    first, second = (service.job(j["id"]) for j in best["jobs"])
+    assert [j["progress"]["epochs"] for j in (first, second)] == [1, 3]
+    assert second["progress"]["step"] == 3 * first["progress"]["step"]
+    assert first["spec"]["program"]["args"][1] == str(best["settings"]["/program/args/1"])
+    out = subprocess.run([str(BUILD / "evenstep"), "sweeps", "counted"], text=True, check=True,
+                         capture_output=True, env={**os.environ, "EVENSTEP_URL": service.url,
+                                                   "EVENSTEP_TOKEN": service.token}).stdout
+    assert re.search(r"trial +state +--rate +metric", out), out
 
 
 def test_a_crash_of_the_program_is_the_jobs_error(service):

@@ -23,7 +23,8 @@ const OF_METHOD = {
   '/method/trials': ['random', 'halving'],
   '/method/seed': ['random', 'halving'],
   '/method/eta': ['halving'],
-  '/method/rungs': ['halving']
+  '/method/rungs': ['halving'],
+  '/method/epochs_at': ['halving']
 };
 
 export class SweepForm extends FieldSet {
@@ -55,7 +56,9 @@ export class SweepForm extends FieldSet {
         {kind: 'list', help: 'after which the best go on, rising'});
     const eta =
         this.input('/method/eta', 'One in', {kind: 'number', help: 'trials goes on at a rung'});
-    return [method, metric, trials, seed, rungs, eta];
+    const at = this.input('/method/epochs_at', 'Epochs of a program',
+        {help: 'where it takes them, as /program/args/1'});
+    return [method, metric, trials, seed, rungs, eta, at];
   }
 
   budget() {

@@ -24,7 +24,7 @@ export class Plan {
   /** @param {Api.SweepPlan} plan */
   show(plan) {
     const [first] = plan.settings;
-    const pointers = Object.keys(first || {});
+    const pointers = Object.keys(first || {}), titles = pointers.map((p) => titleOf(p));
     const rows = plan.settings.map(
         (settings, i) => h('tr', null, h('td', {class: 'num', text: i + 1}),
             pointers.map((p) => h('td', {class: 'num', text: settingText(settings[p])}))));
@@ -32,8 +32,8 @@ export class Plan {
     this.node.hidden = false;
     this.sentence.textContent = planSentence(plan);
     fill(this.body,
-        scroller('Trials, table',
-            table('Trials', numeric('Trial', ...pointers.map(titleOf)), h('tbody', null, rows))),
+        scroller(
+            'Trials, table', table('Trials', numeric('Trial', ...titles), h('tbody', null, rows))),
         more > 0 && h('p', {class: 'note', text: 'and ' + more + ' more'}));
   }
 

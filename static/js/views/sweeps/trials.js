@@ -63,11 +63,11 @@ export class Trials {
   /** @param {SweepModel} data */
   constructor(data) {
     this.data = data;
-    const {metric, parameters, trials} = data.sweep;
+    const {metric, parameters, trials, spec} = data.sweep;
     this.body = h('tbody');
     const heads = [
       ...numeric('Trial'), 'Jobs', ...numeric(metricTitle(metric.name)), 'State',
-      ...parameters.map(({pointer}) => head(titleOf(pointer), trials[0]?.settings[pointer]))
+      ...parameters.map(({pointer}) => head(titleOf(pointer, spec), trials[0]?.settings[pointer]))
     ]; /* the result before the settings: of these a phone shows the first */
     this.node = h('section', {'aria-label': 'Trials'},
         h('div', {class: 'row-title'}, h('h2', {text: 'Trials'})),

@@ -13,10 +13,16 @@ import {known, list, loss, percent, plain, plural, three} from '../../text/forma
 const LONGEST = 18;
 
 /**
- * /optimizer/learning_rate is titled learning_rate.
+ * /optimizer/learning_rate is titled learning_rate; the value of a program's option as the option.
  * @param {string} pointer
+ * @param {Api.Spec} [spec] where it is known
  */
-export function titleOf(pointer) {
+export function titleOf(pointer, spec) {
+  const [, place] = pointer.match(/^\/program\/args\/(\d+)$/) || [];
+  if (place) {
+    const option = spec?.program?.args?.[Number(place) - 1] || '';
+    return option.startsWith('-') ? option : 'argument ' + (Number(place) + 1);
+  }
   return pointer.slice(pointer.lastIndexOf('/') + 1).replace(/~1/g, '/').replace(/~0/g, '~');
 }
 
@@ -49,11 +55,11 @@ export const metricTitle = (name) => name.replace(/_/g, ' ');
 
 /**
  * @param {Api.Trial} trial
- * @param {Api.SweepRow} sweep
+ * @param {Api.SweepRow & {spec?: Api.Spec}} sweep
  */
 export function trialText(trial, sweep) {
   const settings = Object.entries(trial.settings).map(([pointer,
-    value]) => titleOf(pointer) + ' ' + settingText(value));
+    value]) => titleOf(pointer, sweep.spec) + ' ' + settingText(value));
   const result = known(trial.metric)
       ? ': ' + metricTitle(sweep.metric.name) + ' ' + metricText(sweep.metric.name, trial.metric)
       : ': ' + trial.state;
@@ -108,8 +114,8 @@ export function sentenceOf(sweep, trials = []) {
         ': the most is a ' + metricTitle(metric.name) + ' of ' +
         metricText(metric.name, best.metric) + '.';
   }
-  const settings =
-      Object.entries(best.settings).map(([p, value]) => titleOf(p) + ' ' + settingText(value));
+  const settings = Object.entries(best.settings).map(([p,
+    value]) => titleOf(p, sweep.spec) + ' ' + settingText(value));
   return done + ' Trial ' + best.trial + ' is the best' + (state === 'running' ? ' so far' : '') +
       ', with ' + list(settings) + ': ' + metricTitle(metric.name) + ' ' +
       metricText(metric.name, best.metric) + spreadText(sweep, trials);
@@ -184,13 +190,13 @@ function choices(title, values) {
  * @param {Api.Sweep} sweep
  * @returns {Scale[]}
  */
-export function scalesOf({parameters, trials, metric}) {
+export function scalesOf({parameters, trials, metric, spec}) {
   const settings = parameters.map(({pointer, scale}) => {
     const values = trials.map((t) => t.settings[pointer]);
     const figures = values.filter(known);
     return scale !== 'choice' && figures.length === values.length
-        ? numbers(titleOf(pointer), figures, scale === 'log', plain)
-        : choices(titleOf(pointer), values);
+        ? numbers(titleOf(pointer, spec), figures, scale === 'log', plain)
+        : choices(titleOf(pointer, spec), values);
   });
   const reached = trials.map((t) => t.metric).filter(known);
   return [
