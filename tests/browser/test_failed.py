@@ -153,6 +153,33 @@ def test_what_every_program_failed_of_is_not_put_down_to_one_node(page):
         assert ("has the same cause" in page.text(".consequences")) is not told
 
 
+@pytest.mark.parametrize("step, said, told", [
+    (0, "ValueError: no licence", False), (0, "ModuleNotFoundError: No module named 'x'", True),
+    (50, "ValueError: no licence", True)])
+def test_an_exception_at_the_start_is_put_down_to_a_node_that_may_lack_something(
+        page, step, said, told):
+    """The first one ends all programs, so the others had no time to fail alike."""
+    document = job(state="failed", workers=[worker(0, "a"), worker(1, "b")],
+                   error={"code": "invalid", "node": "b", "message": said,
+                          "program": {"exception": said}}, progress={"step": step})
+    found = call(page, "/js/sentences/remedies.js", "m.remedies(" + json.dumps(
+        {"job": document, "artifacts": [], "tests": []}) + ")")
+    assert ("Train without b" in [r["title"] for r in found]) is told, found
+
+
+def test_two_losses_at_one_step_do_not_lie_on_each_other(page):
+    """It read "failed t", the end of "restart" behind it."""
+    at = page.script("""
+        return import('/js/views/job/happened/eventlane.js').then((m) => {
+          const lane = Object.create(m.EventLane.prototype);
+          Object.assign(lane, {node: {clientWidth: 900}, view: {narrow: false}});
+          const mark = (kind) => ({kind, text: kind, title: '', x: 700});
+          return lane.labels([mark('restart'), mark('failed')], (x) => x).map(
+              (l) => [parseFloat(l.style.left), l.textContent]);
+        })""")
+    assert at[0] == [694, "restart"] and at[1][0] >= 694 + 16 + 7 * 6, at
+
+
 def test_a_long_path_among_the_consequences_makes_no_phones_page_wider(page):
     def why(rank, text):
         return (f"ts=2026-01-02T03:04:59.{rank}00Z level=error mod=worker rank={rank} "

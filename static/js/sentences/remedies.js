@@ -23,6 +23,8 @@ const BEST = 'best.safetensors';
 const AMPLE = 1.2; /* times the seconds that are needed */
 /* Codes of errors whose cause may be gone. */
 const PASSING = ['peer', 'timeout', 'unavailable', 'io', 'device', 'not_found'];
+const OF_A_NODE =
+    /^(ModuleNotFound|Import|FileNotFound|Permission|Memory|OS|Connection|Timeout)|CUDA|cuDNN/;
 /** Among the artifacts: there is a checkpoint from which the job can go on. */
 export const CHECKPOINTS = 'checkpoints';
 
@@ -252,15 +254,26 @@ function withTime({job}) {
 }
 
 /**
+ * Before the first step the first exception ends all programs, whatever theirs would have been: it
+ * tells of its node only where one may lack what another has.
+ * @param {Failed} failed
+ */
+function mayBeOfEveryNode({job}) {
+  const said = job.error?.program?.exception || '';
+  return said && !((job.progress?.step ?? 0) > 0) && !OF_A_NODE.test(said);
+}
+
+/**
  * On the nodes that did not fail. What is wrong with data is so on every node.
  * @param {Failed} failed
  * @returns {Remedy | null}
  */
-function withoutNode({job, alike}) {
+function withoutNode(failed) {
+  const {job, alike} = failed;
   const names = (job.workers || []).map((w) => w.node);
   const rest = names.filter((n) => n !== job.error?.node);
   if (becameNaN(job) || alike || job.error?.code === 'data' || rest.length === names.length ||
-      rest.length === 0 || job.spec?.cluster) {
+      rest.length === 0 || job.spec?.cluster || mayBeOfEveryNode(failed)) {
     return null;
   }
   return {

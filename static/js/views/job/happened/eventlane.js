@@ -1,5 +1,5 @@
 /* The lane of events over the charts, the only place where marks have words and icons. Labels that
-   would collide are dropped, those of losses never. */
+   would collide are dropped, those of losses never: they move to the right. */
 import {linearTicks, xTicks} from '../../../chart/scale.js';
 import {fill, h, s} from '../../../elements/dom.js';
 import {icon} from '../../../elements/icons.js';
@@ -95,12 +95,13 @@ export class EventLane {
       const wide = 16 + LETTER * m.text.length;
       const bad = ['lost', 'left', 'restart', 'failed'].includes(m.kind);
       if (x - 6 >= free || bad) {
-        const fits = x + wide < this.node.clientWidth;
+        const left = bad ? Math.max(x - 6, free) : x - 6;
+        const fits = left + 6 + wide < this.node.clientWidth;
         const words = fits && (!this.view.narrow || m.text.length < 4);
         const cls = 'lane-label' + (bad ? ' bad' : '');
-        labels.push(h('span', {class: cls, title: m.title, style: {left: (x - 6) + 'px'}},
+        labels.push(h('span', {class: cls, title: m.title, style: {left: left + 'px'}},
             icon(ICONS[m.kind], 12), words ? m.text : null));
-        free = x + (fits ? wide : 14);
+        free = left + 6 + (words ? wide : 14);
       }
     }
     return labels;
