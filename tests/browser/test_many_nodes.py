@@ -57,6 +57,27 @@ def test_names_beside_a_step_are_not_cut_into_letters(page, phone):  # noqa: F81
         assert tall < 60, (width, tall)
 
 
+def test_a_name_that_is_cut_keeps_its_end(page, phone):  # noqa: F811
+    """On a phone each row of heat was called "no…"."""
+    names = [f"node-{i:02d}" for i in range(32)]
+    row = {"step": 9, "batch": 8, "loss": 1, "time": 1, "compute_seconds": 0.01,
+           "exchange_seconds": 0.001, "wait_seconds": 0, "staleness": 3}
+    phone(390)
+    canned.show(page, job(workers=[worker(r, n) for r, n in enumerate(names)],
+                          spec={"strategy": {"type": "asgd"}}),
+                [curve("staleness", [(1, 2), (9, 3)], n) for n in names],
+                steps=[{"node": n, "rows": [row] * 3} for n in names])
+    page.wait_for(".heat-line .strip-name")
+    told = page.script("""
+        const text = document.querySelector('.heat-line .txt'), range = document.createRange();
+        const box = text.getBoundingClientRect(), node = text.querySelector('bdi').firstChild;
+        const at = (i) => (range.setStart(node, i), range.setEnd(node, i + 1),
+            range.getBoundingClientRect());
+        return [text.textContent, at(0).left < box.left, at(6).left >= box.left,
+            at(6).right <= box.right + 0.5, text.title || text.parentNode.title];""")
+    assert told == ["node-00", True, True, True, "node-00"], told
+
+
 def test_of_128_rows_of_heat_no_text_is_printed_over_another(page):
     names = [f"node-{i:03d}" for i in range(128)]
     document = job(workers=[worker(r, n) for r, n in enumerate(names)])

@@ -61,6 +61,6 @@ export class NodeKey {
    */
   label(name) {
     return h('span', {class: 'name', title: name}, this.mark(name),
-        h('span', {class: 'txt', text: name}));
+        h('span', {class: 'txt'}, h('bdi', {text: name})));
   }
 }
