@@ -124,6 +124,11 @@ def test_a_job_that_continues_another_one_says_so_and_no_speed_that_counts_its_s
     canned.show(page, document)
     page.wait_text("#verdict", "^The job went on from another one and reached 96.0")
     page.wait_text(".facts", "goes on from 0123456789abcdef")
+    assert page.visible('.facts a[href="#/jobs/0123456789abcdef"]')
+    document["spec"]["init"]["path"] = "models/resnet"  # a folder beneath a data root
+    canned.show(page, document)
+    page.wait_text(".facts", "goes on from models")
+    assert not page.visible(".facts a"), "there is no such job"
     rate = "/js/measures/measures.js", f"m.meanRate({json.dumps(document)})"
     assert call(page, *rate) is None
     document["spec"]["init"] = "0123456789abcdef/best.safetensors"

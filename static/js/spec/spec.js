@@ -128,7 +128,8 @@ export function flatten(value, at = '') {
 }
 
 /**
- * The id of the job whose checkpoint this one goes on from; '': it begins anew.
+ * The id of the job whose checkpoint this one goes on from, or the folder beneath a data root where
+ * one lies; '': it begins anew.
  * @param {Api.Job} job
  */
 export function goesOnFrom({spec}) {

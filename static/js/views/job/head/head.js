@@ -21,6 +21,8 @@ import {Labels} from './labels.js';
 
 /** @typedef {import('../view.js').JobView} JobView */
 
+const IS_ID = /^[0-9a-f]{16}$/;
+
 /** @param {Api.Job} job */
 function facts(job) {
   const {spec} = job;
@@ -35,7 +37,9 @@ function facts(job) {
     h('span', null, h('b', {text: strategyOf(spec)}),
         ', ' + policyOf(spec) + ' minibatch' + (known(batch) ? ', B = ' + whole(batch) : '')),
     h('span', {text: sizeText(job)}),
-    from && h('span', null, 'goes on from ', h('a', {href: '#/jobs/' + from, text: from})),
+    from &&
+        h('span', null, 'goes on from ',
+            IS_ID.test(from) ? h('a', {href: '#/jobs/' + from, text: from}) : from),
     sweepOf(job) && h('a', {href: '#/sweeps/' + sweepOf(job), text: 'of a sweep'}),
     restarts > 0 && h('span', {text: 'attempt ' + (restarts + 1) + ' of ' + attempts}),
     h('span', {text: 'submitted ' + when(job.created) + (job.owner ? ' by ' + job.owner : '')}),
