@@ -48,15 +48,21 @@ size_t text_unsafe(const char *s, size_t n)
     return n;
 }
 
-/* Unicode's Default_Ignorable_Code_Point (DerivedCoreProperties.txt): drawn as nothing. */
+/* Drawn as nothing: Unicode's Default_Ignorable_Code_Point (DerivedCoreProperties.txt), what frames
+ * notes between lines (U+FFF9 to U+FFFB) and hieroglyphs, and what is no character. The other
+ * format characters (Cf) are signs that are seen, such as those before Arabic numbers. */
 static bool is_unseen(uint32_t code)
 {
     static const uint32_t ranges[][2] = {
-        {0x00ad, 0x00ad}, {0x034f, 0x034f},   {0x061c, 0x061c},   {0x115f, 0x1160},
-        {0x17b4, 0x17b5}, {0x180b, 0x180f},   {0x200b, 0x200f},   {0x2060, 0x206f},
-        {0x3164, 0x3164}, {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},   {0xffa0, 0xffa0},
-        {0xfff0, 0xfff8}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
+        {0x00ad, 0x00ad},   {0x034f, 0x034f},   {0x061c, 0x061c},   {0x115f, 0x1160},
+        {0x17b4, 0x17b5},   {0x180b, 0x180f},   {0x200b, 0x200f},   {0x2060, 0x206f},
+        {0x3164, 0x3164},   {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},   {0xffa0, 0xffa0},
+        {0xfdd0, 0xfdef},   {0xfff0, 0xfffb},   {0x13430, 0x1343f}, {0x1bca0, 0x1bca3},
+        {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
     };
+    if ((code & 0xfffe) == 0xfffe) {
+        return true; /* the last two of each plane are no characters */
+    }
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
         if (code >= ranges[i][0] && code <= ranges[i][1]) {
             return true;

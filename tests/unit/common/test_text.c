@@ -83,6 +83,11 @@ static void a_name_has_nothing_that_is_not_seen(void **state)
         {"co\xc2\xadop", "contains the invisible character U+00AD at byte 2"},
         {"a\xe2\x81\xa0", "contains the invisible character U+2060 at byte 1"},
         {"\xe3\x85\xa4", "contains the invisible character U+3164 at byte 0"},
+        {"a\ufff9b", "contains the invisible character U+FFF9 at byte 1"},
+        {"a\ufffb", "contains the invisible character U+FFFB at byte 1"},
+        {"\U00013430", "contains the invisible character U+13430 at byte 0"},
+        {"a\uffff", "contains the invisible character U+FFFF at byte 1"},
+        {"\u0600\u0661 \ufffc\ufffd", NULL}, /* signs that are seen */
         {"a\xf3\xa0\x81\x81", "contains the invisible character U+E0041 at byte 1"},
     };
     char wrong[TEXT_WRONG];
