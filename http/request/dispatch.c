@@ -327,6 +327,7 @@ void dispatch_done(void *server, void **request)
         }
         reply_release(&q->reply);
         jsonx_problems_release(&q->problems);
+        json_decref(q->words);
         drop_body(q);
         upload_close(&q->upload);
         free(q);

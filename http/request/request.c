@@ -56,7 +56,9 @@ bool request_reads_only(const struct request *q)
 
 const char *request_param(const struct request *q, const char *name)
 {
-    return MHD_lookup_connection_value(q->connection, MHD_GET_ARGUMENT_KIND, name);
+    const char *joined = json_string_value(json_object_get(q->words, name));
+    return joined ? joined
+                  : MHD_lookup_connection_value(q->connection, MHD_GET_ARGUMENT_KIND, name);
 }
 
 long request_int(const struct request *q, const char *name, long fallback)
@@ -150,6 +152,14 @@ static bool is_text(const char *value)
     return j != NULL;
 }
 
+/* Clients that were generated name a list's parameter once for each word, whatever the API's
+ * description says. */
+static void join_words(struct request *q, const char *key, const char *value)
+{
+    q->words = q->words ? q->words : json_object();
+    json_object_set_new(q->words, key, json_sprintf("%s,%s", request_param(q, key), value));
+}
+
 static enum MHD_Result check_param(void *ctx, enum MHD_ValueKind kind, const char *key,
                                    size_t key_bytes, const char *value, size_t value_bytes)
 {
@@ -166,8 +176,11 @@ static enum MHD_Result check_param(void *ctx, enum MHD_ValueKind kind, const cha
         return MHD_YES;
     }
     for (const struct route_param *p = q->match.route->params; p && p->name; p++) {
-        if (strcmp(p->name, key) == 0 &&
-            MHD_lookup_connection_value(q->connection, kind, key) != value) {
+        bool again = strcmp(p->name, key) == 0 &&
+                     MHD_lookup_connection_value(q->connection, kind, key) != value;
+        if (again && p->type == ROUTE_WORDS) {
+            join_words(q, key, value ? value : "");
+        } else if (again) {
             jsonx_problem(&q->problems, key, "query parameter '%s' is given twice", key);
             return MHD_YES;
         }

@@ -57,6 +57,8 @@ struct request {
     struct recent_ticket ticket; /* of the answer that this one makes for all */
     bool refused; /* `reply` was decided before the body; the body is read and dropped */
     struct reply reply;
+    json_t
+        *words; /* {"state": "failed,cancelled"}: of lists whose words came one by one; or NULL */
     struct jsonx_problems problems; /* go into the answer if the handler fails */
 };
 
@@ -67,7 +69,8 @@ int request_headers(const struct request *q, const char *name);
 const struct sockaddr *request_address(const struct request *q);
 /* GET, HEAD or OPTIONS. */
 bool request_reads_only(const struct request *q);
-/* The value of a query parameter, or NULL. Borrowed. */
+/* The value of a query parameter, or NULL; of a list that is given several times its words with
+ * commas between. Borrowed. */
 const char *request_param(const struct request *q, const char *name);
 long request_int(const struct request *q, const char *name, long fallback);
 double request_real(const struct request *q, const char *name, double fallback);

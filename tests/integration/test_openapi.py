@@ -116,9 +116,9 @@ def test_a_generated_client_has_sound_types_submits_waits_and_downloads(service,
     (tmp_path / "use.py").write_text('''
 import json, pathlib, sys, time
 from client import AuthenticatedClient
-from client.api.jobs import (get_jobs_id, get_jobs_id_artifacts, get_jobs_id_artifacts_name,
-                             get_jobs_id_evaluations, post_jobs)
-from client.models import JobSpec, Job
+from client.api.jobs import (get_jobs, get_jobs_id, get_jobs_id_artifacts,
+                             get_jobs_id_artifacts_name, get_jobs_id_evaluations, post_jobs)
+from client.models import GetJobsStateItem, JobSpec, Job
 c = AuthenticatedClient(base_url=sys.argv[1], token=sys.argv[2])
 submit = json.load(open(sys.argv[3]))["paths"]["/api/v1/jobs"]["post"]
 example = submit["requestBody"]["content"]["application/json"]["example"]
@@ -129,6 +129,9 @@ while job.state not in ("succeeded", "failed", "cancelled"):
     time.sleep(0.2)
     job = get_jobs_id.sync(job.id, client=c)
 assert job.state == "succeeded", job
+ended = [GetJobsStateItem.FAILED, GetJobsStateItem.SUCCEEDED]
+listed = get_jobs.sync_detailed(client=c, state=ended, fields=["name", "state"])
+assert listed.parsed.jobs and all(j.state in ended for j in listed.parsed.jobs), listed
 assert get_jobs_id_evaluations.sync(job.id, client=c).evaluations[-1].accuracy > 0
 names = [a.name for a in get_jobs_id_artifacts.sync(job.id, client=c).artifacts]
 assert "model.safetensors" in names, names
