@@ -312,18 +312,22 @@ static json_t *propose(const struct retention *r)
     return list;
 }
 
-static void keep_disk(struct retention *r, int64_t left, bool low, int64_t disposable)
+static void keep_disk(struct retention *r, int64_t disposable)
 {
     json_t *limit = r->max_disk > 0 ? json_integer((json_int_t)r->max_disk) : json_null();
     json_t *now =
-        json_pack("{s:b, s:I, s:I, s:o, s:I, s:I, s:o}", "low", low, "free_bytes", (json_int_t)left,
-                  "used_bytes", (json_int_t)r->total, "max_disk_bytes", limit, "data_bytes",
-                  (json_int_t)datasets_bytes_again(r->data_dir, &r->data), "can_go_bytes",
-                  (json_int_t)disposable, "jobs", propose(r));
+        json_pack("{s:I, s:o, s:I, s:I, s:o}", "used_bytes", (json_int_t)r->total, "max_disk_bytes",
+                  limit, "data_bytes", (json_int_t)datasets_bytes_again(r->data_dir, &r->data),
+                  "can_go_bytes", (json_int_t)disposable, "jobs", propose(r));
     pthread_mutex_lock(&r->lock);
     json_decref(r->disk);
     r->disk = now;
     pthread_mutex_unlock(&r->lock);
+}
+
+static bool is_low(int64_t left)
+{
+    return left >= 0 && left < low_bytes;
 }
 
 json_t *retention_disk(struct retention *r)
@@ -334,16 +338,21 @@ json_t *retention_disk(struct retention *r)
         out = json_deep_copy(r->disk);
         pthread_mutex_unlock(&r->lock);
     }
-    return out ? out
-               : json_pack("{s:b, s:n, s:n, s:n, s:n, s:i, s:[]}", "low", false, "free_bytes",
-                           "used_bytes", "max_disk_bytes", "data_bytes", "can_go_bytes", 0, "jobs");
+    out = out ? out
+              : json_pack("{s:n, s:n, s:n, s:i, s:[]}", "used_bytes", "max_disk_bytes",
+                          "data_bytes", "can_go_bytes", 0, "jobs");
+    /* as it is now: a turn may be long, and the disk full before it is over */
+    int64_t left = r ? disk_free(r->data_dir) : -1;
+    json_object_set_new(out, "low", json_boolean(is_low(left)));
+    json_object_set_new(out, "free_bytes", left < 0 ? json_null() : json_integer((json_int_t)left));
+    return out;
 }
 
 /* Says once that the disk is nearly full, and what could be removed. */
 static void watch_disk(struct retention *r)
 {
     int64_t left = disk_free(r->data_dir), disposable = 0;
-    bool low = left >= 0 && left < low_bytes;
+    bool low = is_low(left);
     int jobs = 0;
     for (int i = 0; i < r->n; i++) {
         disposable += r->jobs[i].disposable;
@@ -357,7 +366,7 @@ static void watch_disk(struct retention *r)
                  (long long)left, jobs, (long long)disposable);
     }
     r->told_full = low;
-    keep_disk(r, left, low, disposable);
+    keep_disk(r, disposable);
 }
 
 int retention_turn(struct retention *r, struct err *e)

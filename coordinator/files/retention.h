@@ -29,8 +29,8 @@ struct retention *retention_new(const struct retention_config *config, struct er
 int retention_turn(struct retention *r, struct err *e);
 void retention_free(struct retention *r);
 
-/* The schema Disk as of the last turn: what is free, and what could go. Any thread. New reference.
- * r NULL: nothing is known. */
+/* The schema Disk: what is free now, and what could go as of the last turn. Any thread. New
+ * reference. r NULL: nothing is known. */
 json_t *retention_disk(struct retention *r);
 
 /* The same with a thread that turns every few seconds. */

@@ -3,8 +3,10 @@
 #include "tests/unit/coordinator/world.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
+#include "common/machine/disk.h"
 #include "coordinator/files/datasets.h"
 #include "coordinator/files/retention.h"
 
@@ -119,6 +121,27 @@ static void what_could_go_is_proposed_with_its_bytes_artifacts_included(void **s
     assert_in_range(number_at(disk, "/data_bytes"), DATA, DATA + 64 * KB);
     assert_true(number_at(disk, "/max_disk_bytes") > 0 && number_at(disk, "/free_bytes") > 0);
     json_decref(disk);
+    retention_free(r);
+}
+
+/* It was of the last turn, and a turn over many jobs is long: a full disk was told late. */
+static void what_is_free_is_told_as_it_is_now(void **state)
+{
+    enum { BIG = 64 << 20, BETWEEN = 16 << 20 /* what others write meanwhile */ };
+    struct world *w = *state;
+    char path[300];
+    struct retention *r = with(w, 0, 0);
+    assert_int_equal(turn(r), 0);
+    snprintf(path, sizeof path, "%s/big", w->place->dir);
+    int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    int64_t before = disk_free(w->place->dir);
+    assert_int_equal(posix_fallocate(fd, 0, BIG), 0);
+    json_t *disk = retention_disk(r);
+    int64_t told = (int64_t)number_at(disk, "/free_bytes"), now = disk_free(w->place->dir);
+    assert_true(before - now > BIG - BETWEEN && llabs(told - now) < BETWEEN);
+    json_decref(disk);
+    close(fd);
+    unlink(path);
     retention_free(r);
 }
 
@@ -270,6 +293,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_A_WORLD(nothing_goes_unless_asked_for),
         IN_A_WORLD(what_could_go_is_proposed_with_its_bytes_artifacts_included),
+        IN_A_WORLD(what_is_free_is_told_as_it_is_now),
         IN_A_WORLD(the_jobs_that_finished_last_keep_their_history),
         IN_A_WORLD(beyond_the_disk_the_oldest_go_until_the_rest_fits),
         IN_A_WORLD(a_job_that_has_not_ended_is_never_touched_but_counts),
