@@ -393,6 +393,19 @@ static void a_job_within_its_time_by_the_wall_clock_goes_on(void **state)
     assert_state(w, id, "running");
 }
 
+/* Its start was read in the turn after the one in which it began: a clock that was set within them
+ * ended it. */
+static void a_clock_that_is_set_right_after_a_jobs_first_step_costs_it_no_time(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_running(state, 1, "{'max_wall_seconds': 3600}", id);
+    began(w, id, 7200); /* as it looks by a clock that was put forward */
+    ranks_step(w, id, 2, 2, 0.01);
+    tick(w, 0.5);
+    assert_false(control_says(w, id, "stop"));
+    assert_state(w, id, "running");
+}
+
 static void
 a_job_that_waits_for_its_next_attempt_cannot_pass_its_time_by_the_wall_clock(void **state)
 {
@@ -423,6 +436,7 @@ int main(void)
         IN_A_WORLD(a_job_runs_once_every_worker_has_made_a_step),
         IN_A_WORLD(a_job_over_its_time_by_the_wall_clock_is_told_to_stop_and_fails),
         IN_A_WORLD(a_job_within_its_time_by_the_wall_clock_goes_on),
+        IN_A_WORLD(a_clock_that_is_set_right_after_a_jobs_first_step_costs_it_no_time),
         IN_A_WORLD(a_job_that_waits_for_its_next_attempt_cannot_pass_its_time_by_the_wall_clock),
         IN_A_WORLD(a_job_that_never_started_is_not_over_its_time),
         IN_A_WORLD(an_exit_code_of_0_without_a_word_of_a_rank_is_a_lost_attempt),
