@@ -256,6 +256,28 @@ int proc_output_until(const char *const *argv, double seconds, const atomic_bool
     return pid < 0 ? pid : code;
 }
 
+void proc_sync_folder(const char *folder)
+{
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        fsync(fd);
+        close(fd);
+    }
+}
+
+static void sync_folder_of(const char *path)
+{
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof folder, "%s", path);
+    char *slash = strrchr(folder, '/');
+    if (slash) {
+        slash[slash == folder ? 1 : 0] = 0;
+    } else {
+        memcpy(folder, ".", 2);
+    }
+    proc_sync_folder(folder);
+}
+
 int proc_mkdirs(const char *path, mode_t mode, struct err *e)
 {
     char part[PATH_MAX];
@@ -266,7 +288,9 @@ int proc_mkdirs(const char *path, mode_t mode, struct err *e)
         if (*p == '/' || *p == 0) {
             char end = *p;
             *p = 0;
-            if (mkdir(part, mode) != 0 && errno != EEXIST) {
+            if (mkdir(part, mode) == 0) {
+                sync_folder_of(part); /* what is written into it is there after a power cut, too */
+            } else if (errno != EEXIST) {
                 return err_errno(e, ERR_IO, "cannot make folder '%s'", part);
             }
             *p = end;
@@ -291,23 +315,6 @@ static int write_all(int fd, const char *bytes, size_t n)
         n -= (size_t)w;
     }
     return 0;
-}
-
-static void sync_folder_of(const char *path)
-{
-    char folder[PATH_MAX];
-    snprintf(folder, sizeof folder, "%s", path);
-    char *slash = strrchr(folder, '/');
-    if (slash) {
-        slash[slash == folder ? 1 : 0] = 0;
-    } else {
-        memcpy(folder, ".", 2);
-    }
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) {
-        fsync(fd);
-        close(fd);
-    }
 }
 
 int proc_write_file(const char *path, const void *bytes, size_t n, mode_t mode, struct err *e)

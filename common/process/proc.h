@@ -60,7 +60,10 @@ int proc_output(const char *const *argv, double seconds, char *out, size_t bytes
 int proc_output_until(const char *const *argv, double seconds, const atomic_bool *stop, char *out,
                       size_t bytes, struct err *e);
 
+/* Makes the folders of the path that are not there, each with its entry on the disk. */
 int proc_mkdirs(const char *path, mode_t mode, struct err *e);
+/* The entries of a folder; where that fails there is nothing to be done. */
+void proc_sync_folder(const char *folder);
 /* Writes a whole file under a temporary name, syncs file and folder, renames. */
 int proc_write_file(const char *path, const void *bytes, size_t n, mode_t mode, struct err *e);
 /* Reads a whole file of at most max bytes; the caller frees; NUL-terminated. */

@@ -53,6 +53,7 @@ struct history {
     int evaluations_fd;
     bool evaluations_dirty;
     struct norm_track norms;
+    int files_kept;     /* whose entries in the folder are on the disk */
     int attempt;        /* the newest seen */
     int64_t version;    /* of the last restart, -1: none */
     bool since_restart; /* rows were taken after it */
@@ -354,6 +355,19 @@ int history_show(struct history *h, struct err *e)
     return write_out(h, false, e);
 }
 
+/* A file that was made since is there after a power cut. Levels are made again from rows. */
+static void keep_files(struct history *h)
+{
+    int files = 1 + (h->norms.records > 0);
+    for (int r = 0; r < h->workers; r++) {
+        files += h->ranks[r].rows.rows > 0;
+    }
+    if (files != h->files_kept) {
+        proc_sync_folder(h->dir);
+        h->files_kept = files;
+    }
+}
+
 int history_flush(struct history *h, struct err *e)
 {
     int rc = write_out(h, true, e);
@@ -363,7 +377,11 @@ int history_flush(struct history *h, struct err *e)
         }
         h->evaluations_dirty = false;
     }
-    return rc == 0 ? norm_track_sync(&h->norms, h->dir, e) : rc;
+    rc = rc == 0 ? norm_track_sync(&h->norms, h->dir, e) : rc;
+    if (rc == 0) {
+        keep_files(h);
+    }
+    return rc;
 }
 
 int history_evaluation(struct history *h, int64_t step, double epoch, double time, double samples,
