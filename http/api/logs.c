@@ -67,9 +67,13 @@ static char *read_tail(const char *folder, const char *name, long lines, size_t 
 {
     char path[PATH_BYTES + 64];
     snprintf(path, sizeof(path), "%s/%s", folder, name);
+    struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0) {
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
         err_set(e, ERR_NOT_FOUND, "this job has no log '%s'", name);
+        if (fd >= 0) {
+            close(fd);
+        }
         return NULL;
     }
     char *text = read_end(fd, name, most, n, e);

@@ -309,6 +309,30 @@ static void a_log_is_text_whole_or_its_last_lines(void **state)
     answer_release(&a);
 }
 
+/* A program may run as the service's user: its link to another file would be read by viewers. */
+static void a_log_is_a_plain_file(void **state)
+{
+    static const char *const asked[] = {"?rank=1", "?rank=1&tail=5", "?rank=2", "?rank=2&tail=5"};
+    struct site *s = *state;
+    char id[STORE_ID], folder[200], path[300], target[256];
+    job_with(s, "logs", id, folder);
+    snprintf(target, sizeof target, "%s/token", s->dir);
+    snprintf(path, sizeof path, "%s/rank-1.log", folder);
+    assert_int_equal(symlink(target, path), 0);
+    snprintf(path, sizeof path, "%s/rank-2.log", folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        snprintf(path, sizeof path, "/api/v1/jobs/%s/logs%s", id, asked[i]);
+        struct answer a = get(s, path);
+        expect_status(&a, 404);
+        answer_release(&a);
+    }
+    snprintf(path, sizeof path, "/api/v1/jobs/%s/logs?all=true", id);
+    struct answer a = get(s, path);
+    assert_string_equal(a.body, "");
+    answer_release(&a);
+}
+
 static void all_logs_come_in_one_answer_each_line_with_its_name(void **state)
 {
     struct site *s = *state;
@@ -456,6 +480,7 @@ int main(void)
         cmocka_unit_test(an_artifact_is_a_plain_file_of_the_folder),
         cmocka_unit_test(an_artifact_may_lie_in_a_folder),
         cmocka_unit_test(a_log_is_text_whole_or_its_last_lines),
+        cmocka_unit_test(a_log_is_a_plain_file),
         cmocka_unit_test(all_logs_come_in_one_answer_each_line_with_its_name),
         cmocka_unit_test(the_log_of_a_rank_that_the_job_does_not_have_is_404),
         cmocka_unit_test(the_end_of_a_long_log_begins_with_a_whole_line),
