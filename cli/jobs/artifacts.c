@@ -44,6 +44,9 @@ int command_download(struct session *s)
     int rc = job_find(s, session_argument(s, 0), id);
     if (rc == 0 && !session_argument(s, 1)) {
         rc = fetch_all(s, id, folder, files);
+        if (rc == 0) {
+            fprintf(stderr, "the job has no files: none yet, or none at all\n");
+        }
     }
     for (int i = 1; rc >= 0 && session_argument(s, i); i++) {
         rc = fetch_one(s, id, folder, session_argument(s, i), files);

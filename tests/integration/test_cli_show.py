@@ -30,6 +30,16 @@ def test_updates_of_a_server_are_no_steps_of_the_cluster(service):
         assert ("ms per update" in out) is (strategy == "asgd"), out
 
 
+def test_a_job_without_files_says_so_when_they_are_asked_for(service, tmp_path):
+    """`download` ended well, and said and brought nothing."""
+    service.post("nodes/a/drain")
+    id = service.submit(spec(workers=1))
+    out, err, status = run("download", id, service=service, cwd=tmp_path)
+    service.post(f"jobs/{id}/cancel")
+    service.post("nodes/a/enable")
+    assert (out, status) == ("", 0) and "has no files" in err and not list(tmp_path.iterdir())
+
+
 def test_several_lines_of_a_note_are_one_and_as_they_were_in_json(service):
     """Their ends were \\u000a, as were those of an exception of several lines."""
     id = service.submit(spec(name="noted", epochs=1, workers=1))

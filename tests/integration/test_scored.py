@@ -88,7 +88,7 @@ def test_folders_of_the_host_are_named_to_who_may_put_data_there(service):
     viewer, operator = asked("viewer"), asked("operator")
     assert viewer.json()["detail"] == "cannot find 'nowhere' beneath the data folders"
     assert str(service.data) not in viewer.text and str(service.dir) not in viewer.text
-    assert f"are {service.data}:{service.dir}/datasets, as EVENSTEP_DATA" in operator.json()["hint"]
+    assert f"are {service.data}:{service.dir}/datasets; EVENSTEP_DATA" in operator.json()["hint"]
     told = service.post("jobs", spec(data={"format": "idx", "path": "nowhere"})).json()["errors"]
     assert f"folders; the data folders are {service.data}:" in told[0]["message"]
 

@@ -123,7 +123,7 @@ int dataset_find(const char *roots, const char *path, char *out, struct err *e)
     }
     err_set(e, ERR_NOT_FOUND, "cannot find '%.200s' beneath the data folders", path);
     if (*roots) {
-        err_hint(e, "the data folders are %.200s, as EVENSTEP_DATA says", roots);
+        err_hint(e, "the data folders are %.200s; EVENSTEP_DATA names them", roots);
     } else {
         err_hint(e,
                  "set EVENSTEP_DATA to the folder that holds it, or use the format glyphs, "
