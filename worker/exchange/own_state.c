@@ -2,6 +2,8 @@
  * its own as an int. */
 #include "worker/exchange/own_state.h"
 
+#include <string.h>
+
 enum { TAG_OWN_STATE = 30, TAG_OWN_PIECE };
 enum { PIECE_FLOATS = 16 << 20 };
 
@@ -19,6 +21,15 @@ int own_state_alloc(struct own_state *s, size_t n, struct err *e)
     *s = (struct own_state){.bytes = calloc(floats_of(n) + 1, sizeof(float)), .n = n};
     return s->bytes ? 0
                     : err_set(e, ERR_MEMORY, "cannot hold a state of %zu bytes: memory ran out", n);
+}
+
+int own_state_copy(struct own_state *out, const struct own_state *from, struct err *e)
+{
+    int rc = from->n > 0 ? own_state_alloc(out, from->n, e) : 0;
+    if (rc >= 0 && from->n > 0) {
+        memcpy(out->bytes, from->bytes, from->n);
+    }
+    return rc;
 }
 
 typedef void message_fn(struct message *m, struct comm *c, int peer, int tag, void *head,

@@ -21,7 +21,7 @@ static struct program_engine *of(struct engine *base)
 
 static int load(struct engine *base, const struct work *w, struct err *e)
 {
-    return ahead_load(of(base), w, e);
+    return again_load(of(base), w, e);
 }
 
 static int compute(struct engine *base, struct work *w, struct dev_result *out, dev_mark_fn *mark,
@@ -38,13 +38,13 @@ static int evaluate(struct engine *base, struct work *w, struct dev_result *sum,
 {
     struct program_engine *g = of(base);
     int rc;
-    if ((rc = again_settle_all(g, e)) < 0) {
+    if ((rc = settle_all(g, e)) < 0) {
         return rc;
     }
     g->p->phase = PHASE_EVALUATE;                              /* as the trainer has told */
     while (g->doing == HELD && g->held_at == WIRE_EPOCH_END) { /* again if it ends meanwhile */
-        if (((rc = talk_go_on(g, WIRE_HOLD, e)) < 0 && (rc = again_settle(g, rc, e)) < 0) ||
-            (rc = talk_settle(g, e)) < 0) {
+        if (((rc = talk_go_on(g, WIRE_HOLD, e)) < 0 && (rc = settle_survive(g, rc, e)) < 0) ||
+            (rc = settle_step(g, e)) < 0) {
             return rc;
         }
     }
@@ -68,7 +68,7 @@ static int evaluate(struct engine *base, struct work *w, struct dev_result *sum,
 static int settle(void *ctx, struct err *e)
 {
     struct program_engine *g = ctx;
-    int rc = talk_settle(g, e);
+    int rc = settle_step(g, e);
     return rc < 0 || ended_is_known(g)
                ? rc
                : err_set(e, ERR_PEER, "%s ended in step %lld, and its parameters with it",
@@ -112,7 +112,7 @@ static int end_run(struct program_engine *g, enum action why, struct err *e)
     struct wire_message m;
     int rc;
     uint32_t stop = why == DO_END && g->sent <= g->number + 1 ? 0 : WIRE_STOP;
-    if (!(*ahead_told(g, g->sent - 1) & WIRE_RUN_LAST) && g->doing != GONE &&
+    if (!(*slice_told(g, g->sent - 1) & WIRE_RUN_LAST) && g->doing != GONE &&
         (rc = ahead_send_end(g, WIRE_EPOCH_LAST | WIRE_RUN_LAST | stop, 0, e)) < 0) {
         return rc;
     }

@@ -76,6 +76,8 @@ int program_go_on(struct program *p, int64_t epoch, int64_t step, struct err *e)
 int program_await(struct program *p, double epochs, bool open, struct err *e);
 /* Of what rank 0's program said of itself: equal where programs fit each other. */
 uint64_t program_hash(const struct program *p);
+/* The epochs of the run as far as they are known; 0: the program's loop decides. */
+double program_epochs(const struct program *p);
 /* What it brought, for whoever watches. */
 void program_joined(const struct program *p, const struct jobspec *spec, struct joined *out);
 /* The engine of a worker whose program has joined; trainer_run frees it. NULL: memory ran out. */
@@ -93,6 +95,8 @@ struct wire_message program_message(uint32_t type, uint32_t flags);
 /* The rank's phase from now on. A rank that waits for its program is alive, whatever the program
  * does: the rank itself finds a program that hangs (link.h), so it goes on to tell progress. */
 void program_phase(struct program *p, enum phase phase);
+/* Tells the phase once more; ctx: the program. */
+void program_tell_phase(void *ctx);
 enum aside {
     ASIDE_NOT, /* m is the caller's, and so is fd */
     ASIDE_DONE /* m may come at any time (EPOCHS) and is dealt with; fd is closed */

@@ -1,5 +1,5 @@
 /* What the next process of a program starts from, after one that copied its parameters before its
- * step (worker/program/start/kept.c, WIRE_KEEP). With real programs: tests/own-program. */
+ * step (worker/program/step/kept.c, WIRE_KEEP). With real programs: tests/own-program. */
 #include "tests/unit/worker/program_alone.h"
 
 static struct wire_shared shared;

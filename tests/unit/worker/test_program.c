@@ -272,11 +272,11 @@ static void a_program_sees_the_gpu_of_its_node_alone(void **state)
  * rank that came late to a step once would look too early in the next fifty. */
 static void a_late_look_at_a_step_that_was_made_makes_no_step_short(void **state)
 {
-    assert_true(pass_usual(1, 0.02, true) == 1);
-    assert_true(pass_usual(1, 0.02, false) == 0.5);
-    assert_true(pass_usual(1, 0.75, false) == 0.75);
-    assert_true(pass_usual(1, 2, true) == 1.1);
-    assert_true(pass_usual(1, 2, false) == 1.1);
+    assert_true(first_usual(1, 0.02, true) == 1);
+    assert_true(first_usual(1, 0.02, false) == 0.5);
+    assert_true(first_usual(1, 0.75, false) == 0.75);
+    assert_true(first_usual(1, 2, true) == 1.1);
+    assert_true(first_usual(1, 2, false) == 1.1);
 }
 
 static void our_folders_come_before_those_of_the_job(void **state)

@@ -1,5 +1,6 @@
-/* What a rank and its program say to each other between steps (worker/program/step/talk.c): the
- * test is the program, at the other end of the socket. With real programs: tests/client. */
+/* What a rank and its program say to each other between steps (step/talk.c and settle.c of
+ * worker/program): the test is the program, at the other end of the socket. With real programs:
+ * tests/client. */
 #include "program_alone.h"
 
 #include "no_messages.h"
@@ -99,7 +100,7 @@ static void one_that_ends_without_a_word_is_an_error(void **state)
     FAILS(talk_hear(&rank.g, &m, &err_), ERR_PEER, "ended with exit code 3");
     assert_true(rank.p.link.gone && rank.g.own_step == OWN_STEP);
     rank.g.answered = -1;
-    FAILS(talk_settle(&rank.g, &err_), ERR_PEER, "ended with exit code 3");
+    FAILS(settle_step(&rank.g, &err_), ERR_PEER, "ended with exit code 3");
     rank.g.doing = HELD;
     rank.g.held_at = WIRE_LEAVE;
     FAILS(talk_go_on(&rank.g, 0, &err_), ERR_PEER, "ended with exit code 3");
@@ -160,12 +161,12 @@ static void it_settles_where_the_next_step_begins(void **state)
     begin();
     rank.g.go = WIRE_SKIP_STEP;
     begins(5, 0);
-    OK(talk_settle(&rank.g, &err_));
+    OK(settle_step(&rank.g, &err_));
     heard(WIRE_GO, WIRE_SKIP_STEP | WIRE_HOLD);
     assert_true(rank.g.doing == HELD && rank.g.held_at == WIRE_BEGIN);
     assert_true(rank.g.begun && rank.g.begun_last == 5);
     assert_int_equal(rank.p.phase, PHASE_EXCHANGE);
-    OK(talk_settle(&rank.g, &err_)); /* it stands */
+    OK(settle_step(&rank.g, &err_)); /* it stands */
     assert_int_equal(hears().type, 0);
     end();
 }
@@ -175,11 +176,11 @@ static void one_that_works_without_a_hold_is_not_waited_for(void **state)
     (void)state;
     begin();
     rank.g.doing = WORKS;
-    OK(talk_settle(&rank.g, &err_));
+    OK(settle_step(&rank.g, &err_));
     assert_int_equal(rank.g.doing, WORKS);
     rank.g.holding = true;
     begins(1, 0);
-    OK(talk_settle(&rank.g, &err_));
+    OK(settle_step(&rank.g, &err_));
     assert_int_equal(rank.g.doing, HELD);
     assert_int_equal(hears().type, 0);
     end();
@@ -189,16 +190,16 @@ static void an_epoch_ends_where_its_last_slice_was(void **state)
 {
     (void)state;
     begin();
-    *ahead_told(&rank.g, 0) = WIRE_EPOCH_LAST;
+    *slice_told(&rank.g, 0) = WIRE_EPOCH_LAST;
     rank.g.averages = true;
     ends_epoch(0);
-    OK(talk_settle(&rank.g, &err_));
+    OK(settle_step(&rank.g, &err_));
     assert_true(rank.g.doing == HELD && rank.g.held_at == WIRE_EPOCH_END && !rank.g.early);
     end();
     begin();
     rank.g.number = 3;
     ends_epoch(0);
-    FAILS(talk_settle(&rank.g, &err_), ERR_PEER,
+    FAILS(settle_step(&rank.g, &err_), ERR_PEER,
           "the program of rank 1 on 'fast' ended its epoch early, in step 3: each epoch has all of "
           "its samples");
     end();
@@ -212,7 +213,7 @@ static void a_loop_over_steps_may_end_within_an_epoch(void **state)
         begin();
         rank.g.averages = averages;
         ends_epoch(-1);
-        OK(talk_settle(&rank.g, &err_));
+        OK(settle_step(&rank.g, &err_));
         assert_true(rank.g.doing == HELD && rank.g.early == averages);
         end();
     }
@@ -247,7 +248,7 @@ static void further_passes_come_before_it_stands_still(void **state)
         program_says(&m);
     }
     begins(1, 0);
-    OK(talk_settle(&rank.g, &err_));
+    OK(settle_step(&rank.g, &err_));
     assert_true(n_further == 2 && further_weight == 5);
     assert_true(rank.g.doing == HELD && rank.g.held_at == WIRE_BEGIN && rank.g.begun_last == 1);
     for (int i = 0; i < 3; i++) { /* after the step, and after each further pass */
@@ -257,7 +258,7 @@ static void further_passes_come_before_it_stands_still(void **state)
     m.flags = WIRE_VOID;
     begins(1, WIRE_AGAIN);
     program_says(&m);
-    FAILS(talk_settle(&rank.g, &err_), ERR_DATA, "the pass failed");
+    FAILS(settle_step(&rank.g, &err_), ERR_DATA, "the pass failed");
     comm_release(&comm);
     end();
 }
@@ -269,7 +270,7 @@ static void what_is_out_of_turn_is_an_error(void **state)
     rank.g.doing = WORKS;
     rank.g.holding = true;
     says(WIRE_READY, 0);
-    FAILS(talk_settle(&rank.g, &err_), ERR_PEER, "sent message 2 of the protocol out of turn");
+    FAILS(settle_step(&rank.g, &err_), ERR_PEER, "sent message 2 of the protocol out of turn");
     end();
 }
 
@@ -279,16 +280,16 @@ static void it_leaves_after_the_last_slice_of_the_run(void **state)
 {
     (void)state;
     begin();
-    *ahead_told(&rank.g, 0) = WIRE_EPOCH_LAST | WIRE_RUN_LAST;
+    *slice_told(&rank.g, 0) = WIRE_EPOCH_LAST | WIRE_RUN_LAST;
     says(WIRE_LEAVE, 0);
-    OK(talk_settle(&rank.g, &err_));
+    OK(settle_step(&rank.g, &err_));
     assert_true(rank.g.doing == HELD && rank.g.held_at == WIRE_LEAVE && !rank.g.early);
     end();
     begin();
     rank.g.number = 2;
-    *ahead_told(&rank.g, 2) = WIRE_EPOCH_LAST;
+    *slice_told(&rank.g, 2) = WIRE_EPOCH_LAST;
     says(WIRE_LEAVE, 0);
-    FAILS(talk_settle(&rank.g, &err_), ERR_PEER,
+    FAILS(settle_step(&rank.g, &err_), ERR_PEER,
           "left after step 2, before the job's end after epoch 3");
     assert_non_null(strstr(err_.hint, "evenstep.epochs(n)"));
     end();
@@ -315,7 +316,7 @@ static void when_it_may_leave(void **state)
     (void)state;
     begin();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        *ahead_told(&rank.g, 0) = cases[i].told;
+        *slice_told(&rank.g, 0) = cases[i].told;
         rank.p.open = cases[i].open;
         rank.p.resumed = cases[i].resumed;
         rank.g.quits = cases[i].quits;

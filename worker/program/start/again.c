@@ -27,16 +27,9 @@
  * than what they would. */
 static const double return_seconds = 100;
 
-enum source again_source(const struct jobspec *spec)
-{
-    const struct strategy_ops *strategy = strategy_find(spec->strategy.type);
-    bool summed = strategy->program->step == STEP_BY_PROGRAM_ON_SUM;
-    return strategy->server ? FROM_SERVER : summed && spec->workers > 1 ? FROM_OTHERS : FROM_KEPT;
-}
-
 int again_init(struct program_engine *g, struct err *e)
 {
-    g->source = again_source(g->base.env->spec);
+    g->source = kept_source(g->base.env->spec);
     g->answered = g->begun_last = g->kept_before = g->unended = -1;
     return g->source == FROM_KEPT ? kept_make_room(g, e) : 0; /* else made when it is needed */
 }
@@ -60,20 +53,18 @@ static int check_same(struct program_engine *g, struct description *mine, struct
     return rc;
 }
 
-/* The step before `first` is made, but the epoch that it ended is not: its evaluation is due. Not
- * where the others have made it, since the state that they give is one from behind it. */
-static bool ends_epoch(struct program_engine *g, int64_t first)
+bool again_ends_epoch(struct program_engine *g, int64_t first)
 {
     bool others_did = g->source == FROM_OTHERS && first < g->sent;
     return !others_did && g->answered == first - 1 && g->begun_last < first &&
-           (*ahead_told(g, first - 1) & WIRE_EPOCH_LAST);
+           (*slice_told(g, first - 1) & WIRE_EPOCH_LAST);
 }
 
 /* The epoch whose loop it begins with, or ends. */
 static int64_t entry_epoch(struct program_engine *g, int64_t first)
 {
-    bool end = ends_epoch(g, first) || first >= g->sent;
-    return ahead_slice(g, end ? first - 1 : first)->slice.epoch;
+    bool end = again_ends_epoch(g, first) || first >= g->sent;
+    return slice_sent(g, end ? first - 1 : first)->slice.epoch;
 }
 
 /* Starts it, up to READY; what is kept is in the block then. `first`: the slice that it begins
@@ -123,14 +114,14 @@ static int begin(struct program_engine *g, int64_t first, struct err *e)
     int rc;
     g->lost = g->returned = false;
     g->own_step = first == g->answered ? OWN_STEP : NO_STEP;
-    if ((rc = talk_say(g, WIRE_START, WIRE_RESUMED, e)) >= 0 && ends_epoch(g, first)) {
-        end.flags |= *ahead_told(g, first - 1);
-        end.slice.epoch = ahead_slice(g, first - 1)->slice.epoch;
+    if ((rc = talk_say(g, WIRE_START, WIRE_RESUMED, e)) >= 0 && again_ends_epoch(g, first)) {
+        end.flags |= *slice_told(g, first - 1);
+        end.slice.epoch = slice_sent(g, first - 1)->slice.epoch;
         rc = link_send(&g->p->link, &end, NULL, e);
     }
     for (int64_t i = first; i < g->sent && rc >= 0; i++) {
-        struct wire_message m = *ahead_slice(g, i);
-        m.flags = *ahead_told(g, i);
+        struct wire_message m = *slice_sent(g, i);
+        m.flags = *slice_told(g, i);
         rc = link_send(&g->p->link, &m, NULL, e);
     }
     tell_older_state(g);
@@ -165,8 +156,7 @@ static int make_step_again(struct program_engine *g, uint32_t hold, struct err *
     return talk_say(g, WIRE_GO, hold, e);
 }
 
-/* FROM_KEPT: on from the parameters that are kept; `next` is the slice that is due. */
-static int go_on(struct program_engine *g, int64_t next, uint32_t hold, struct err *e)
+int again_go_on(struct program_engine *g, int64_t next, uint32_t hold, struct err *e)
 {
     bool again = g->own_step == OWN_STEP;
     int64_t first = again ? g->answered : next;
@@ -174,75 +164,11 @@ static int go_on(struct program_engine *g, int64_t next, uint32_t hold, struct e
     if ((rc = enter(g, first, e)) < 0 || (rc = begin(g, first, e)) < 0) {
         return rc;
     }
-    g->holding = hold && ends_epoch(g, first);
+    g->holding = hold && again_ends_epoch(g, first);
     return again ? make_step_again(g, hold, e) : 0;
 }
 
 /* ---- where it may end ------------------------------------------------------------------------ */
-
-/* The others make one more pass over the step, as far as can be told from the two steps before.
- * Before an evaluation they say so (again_settle_all), in the middle of an epoch their sums tell
- * (absence.h). */
-static bool is_between(const struct program_engine *g)
-{
-    return g->source == FROM_OTHERS && g->own_step == OWN_STEP && g->answered == g->number &&
-           g->passes < g->passes_usual;
-}
-
-int again_settle(struct program_engine *g, int rc, struct err *e)
-{
-    bool stops = g->own_step == OWN_STEP || ends_epoch(g, g->number + 1);
-    if ((rc = ended_survive(g, rc, e)) < 0) {
-        return rc;
-    }
-    if (g->asks) {
-        return 0; /* again_settle_all */
-    }
-    if (is_between(g)) {
-        return g->base.further(g->base.further_ctx, 0, PASS_ABSENT, e);
-    }
-    if (g->source != FROM_KEPT || !stops) {
-        return 0; /* the parameters stand still without it */
-    }
-    rc = go_on(g, g->number + 1, WIRE_HOLD, e);
-    return rc < 0 ? again_settle(g, rc, e) : 0;
-}
-
-int again_ask(struct program_engine *g, bool mine, struct err *e)
-{
-    if (g->asks && !g->follows) {
-        int rc = g->base.any(g->base.further_ctx, mine, e);
-        if (rc < 0) {
-            return rc;
-        }
-        g->asks = g->follows = rc > 0;
-    }
-    return g->follows;
-}
-
-/* One more pass, which other ranks make. */
-static int go_along(struct program_engine *g, struct err *e)
-{
-    if (!g->lost) {
-        err_set(e, ERR_DATA, "%s made no further backward pass in step %lld, and others made one",
-                g->p->link.who, (long long)g->number);
-        err_hint(e, "each node's program makes the same number of backward passes in a step");
-        return -ERR_DATA;
-    }
-    g->follows = false;
-    return g->base.further(g->base.further_ctx, 0, PASS_ABSENT, e);
-}
-
-int again_settle_all(struct program_engine *g, struct err *e)
-{
-    int rc;
-    g->asks = g->several && g->source == FROM_OTHERS && g->base.any;
-    while ((rc = talk_settle(g, e)) >= 0 && (rc = again_ask(g, false, e)) > 0 &&
-           (rc = go_along(g, e)) >= 0) {
-    }
-    g->asks = false;
-    return rc;
-}
 
 /* This rank takes part in the step with nothing: buckets that were not handed over are zero. */
 static int stand_aside(struct program_engine *g, struct work *w, struct dev_result *out,
@@ -261,11 +187,11 @@ static int stand_aside(struct program_engine *g, struct work *w, struct dev_resu
 /* FROM_SERVER: the new process waits for what the server answers. */
 static int wait_for_server(struct program_engine *g, struct err *e)
 {
-    int64_t epoch = entry_epoch(g, g->number) + ends_epoch(g, g->number);
+    int64_t epoch = entry_epoch(g, g->number) + again_ends_epoch(g, g->number);
     int rc = enter(g, g->number, e);
     if (rc >= 0) {
         g->sent = g->number;
-        *ahead_told(g, g->number) = 0;
+        *slice_told(g, g->number) = 0;
         g->unended = epoch;
         g->returned = true;
     }
@@ -288,14 +214,14 @@ int again_compute(struct program_engine *g, struct work *w, struct dev_result *o
                 *out = (struct dev_result){.correct = -1, .finite = true, .absent = true};
                 return 0;
             }
-        } else if (g->lost && (rc = go_on(g, g->number, 0, e)) >= 0) {
+        } else if (g->lost && (rc = again_go_on(g, g->number, 0, e)) >= 0) {
             away = comm_now(g->base.env->comm) - began;
             program_phase(g->p, PHASE_COMPUTE);
         }
         if (rc >= 0) {
             g->marked = g->source == FROM_OTHERS ? g->marked : 0;
             g->base.idle = 0;
-            rc = pass_compute(g, w, out, mark, ctx, e);
+            rc = first_compute(g, w, out, mark, ctx, e);
             g->base.idle += away;
         }
         if (rc >= 0 || (rc = ended_survive(g, rc, e)) < 0) {
@@ -326,7 +252,7 @@ static int resume(struct program_engine *g, struct work *w, struct dev_result *o
     double began = comm_now(c);
     g->base.idle = 0;
     program_phase(g->p, PHASE_COMPUTE);
-    rc = pass_compute(g, w, out, mark_nothing, NULL, e);
+    rc = first_compute(g, w, out, mark_nothing, NULL, e);
     *compute_s = comm_now(c) - began - g->base.idle;
     program_phase(g->p, PHASE_EXCHANGE);
     return rc;
@@ -343,7 +269,7 @@ int again_resume(struct program_engine *g, struct work *w, const struct own_stat
         return ended_no_state(g, e);
     }
     own_state_release(&g->p->state);
-    if ((rc = state_copy(&g->p->state, state, e)) < 0 || (rc = kept_take(g, e)) < 0) {
+    if ((rc = own_state_copy(&g->p->state, state, e)) < 0 || (rc = kept_take(g, e)) < 0) {
         return rc;
     }
     do {
@@ -361,16 +287,22 @@ int again_take(struct program_engine *g, const struct own_state *state, struct e
         return ended_all(g, e);
     }
     own_state_release(&g->p->state);
-    if ((rc = state_copy(&g->p->state, state, e)) < 0 || (rc = kept_take(g, e)) < 0) {
+    if ((rc = own_state_copy(&g->p->state, state, e)) < 0 || (rc = kept_take(g, e)) < 0) {
         return rc;
     }
     g->own_step = NO_STEP; /* the others have made it */
     return 0;
 }
 
-int again_load(struct program_engine *g, struct err *e)
+int again_load(struct program_engine *g, const struct work *w, struct err *e)
 {
-    return g->returned ? begin(g, g->number, e) : 0;
+    bool same = g->returned; /* the slice that went back to the server is due once more */
+    int rc = same ? begin(g, g->number, e) : 0;
+    if (rc < 0 && (rc = ended_survive(g, rc, e)) < 0) {
+        return rc;
+    }
+    g->number += !same;
+    return ahead_load(g, w, e);
 }
 
 int again_end(struct program_engine *g, struct err *e)

@@ -13,27 +13,6 @@
 #include "common/process/proc.h"
 #include "worker/program/child/packet.h"
 
-struct wire_message program_message(uint32_t type, uint32_t flags)
-{
-    struct wire_message m;
-    memset(&m, 0, sizeof(m));
-    m.type = type;
-    m.flags = flags;
-    return m;
-}
-
-static void tell_phase(void *ctx)
-{
-    const struct program *p = ctx;
-    p->telemetry->phase(p->telemetry->ctx, p->phase);
-}
-
-void program_phase(struct program *p, enum phase phase)
-{
-    p->phase = phase;
-    tell_phase(p);
-}
-
 /* ---- the process ----------------------------------------------------------------------------- */
 
 /* The first of `places` (NULL ends them), seen from `folder`, that is there; "" if none is. */
@@ -93,7 +72,7 @@ static int start(struct program *p, struct err *e)
     }
     p->link.until = p->ready_by;
     p->link.task = "its start";
-    p->link.watch = tell_phase;
+    p->link.watch = program_tell_phase;
     p->link.watch_ctx = p;
     const struct child_ask child = {.program = spec,
                                     .folder = ask->folder,
@@ -145,61 +124,6 @@ int enter_start(struct program *p, struct description *about, struct err *e)
 
 /* ---- welcome --------------------------------------------------------------------------------- */
 
-/* A program that goes on after the epochs that it told says how many there are now. */
-static void take_epochs(struct program *p, const struct wire_message *m)
-{
-    struct joined now;
-    bool tells = p->runs && p->open && p->epochs != m->epochs;
-    p->epochs = m->epochs;
-    p->more = m->flags & WIRE_MORE;
-    if (tells) {
-        program_joined(p, p->ask.spec, &now);
-        p->telemetry->joined(p->telemetry->ctx, &now, NULL);
-    }
-}
-
-/* text: the sentence, and behind its NUL, before `end`, perhaps an exception. */
-static int take_failure(struct program *p, const struct wire_message *m, const char *text,
-                        const char *end, struct err *e)
-{
-    const char *exception = text + strlen(text) < end ? text + strlen(text) + 1 : "";
-    child_gave_up(&p->child, text);
-    struct program_end *told = &p->child.end;
-    if (exception[0]) {
-        snprintf(told->exception, sizeof(told->exception), "%s", exception);
-        snprintf(told->file, sizeof(told->file), "%.*s", (int)sizeof(m->failed.file),
-                 m->failed.file);
-        told->line = m->failed.line;
-    }
-    p->link.gone = true;
-    p->refused = m->flags & WIRE_FINAL;
-    return err_set(e, p->refused ? ERR_INVALID : ERR_PEER, "%s cannot go on: %.300s", p->link.who,
-                   text);
-}
-
-int program_aside(struct program *p, const struct wire_message *m, int fd, struct err *e)
-{
-    char *text = NULL;
-    size_t n;
-    int rc = ASIDE_DONE;
-    switch (m->type) {
-    case WIRE_EPOCHS:
-        take_epochs(p, m);
-        break;
-    case WIRE_FAILED:
-        text = packet_text(fd, 1 << 16, &n);
-        rc = take_failure(p, m, text ? text : "", text ? text + n : "", e);
-        break;
-    default:
-        return ASIDE_NOT;
-    }
-    free(text);
-    if (fd >= 0) {
-        close(fd);
-    }
-    return rc;
-}
-
 static int send_welcome(struct program *p, const struct entry *at, struct err *e)
 {
     struct wire_message m = program_message(WIRE_WELCOME, at->resumed ? WIRE_RESUMED : 0);
@@ -246,23 +170,6 @@ int enter_welcome(struct program *p, const struct entry *at, struct err *e)
                      p->link.who, m.type);
     }
     return rc;
-}
-
-bool program_ended_itself(struct program *p, const struct err *e)
-{
-    return p->link.gone && e->code == ERR_PEER && child_ended_itself(&p->child);
-}
-
-/* Programs that meet (--ddp) end when one of them is lost. */
-void program_judge(struct program *p, struct err *e)
-{
-    bool begins = p->ask.attempt == 1 && p->incarnation == 0 && !p->resumed;
-    if (begins && program_ended_itself(p, e) && !jobspec_programs_meet(p->ask.spec)) {
-        e->code = ERR_INVALID;
-    }
-    if (strstr(e->message, "environment variable RANK expected")) {
-        err_hint(e, "a program for DistributedDataParallel runs by `evenstep run --ddp`");
-    }
 }
 
 void enter_undo(struct program *p, double grace)

@@ -11,12 +11,10 @@
  * A rank whose program fails says why and ends, which ends the attempt: the others wait without a
  * deadline meanwhile, since importing a framework takes its time on a slow node. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/log.h"
-#include "common/text/hash.h"
 #include "job/minibatch/assign.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/program/engine_parts.h"
@@ -223,12 +221,6 @@ static int share_start(struct program *p, const struct program_ask *ask, struct 
     return 0;
 }
 
-/* As far as it is known; 0: its loop decides. */
-static double epochs_of(const struct program *p)
-{
-    return !p->open ? p->ask.spec->epochs : isfinite(p->epochs) ? p->epochs : 0;
-}
-
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 static int join(struct program *p, const struct program_ask *ask, struct err *e)
@@ -253,7 +245,7 @@ static int join(struct program *p, const struct program_ask *ask, struct err *e)
         log_info("program", "all have joined",
                  "framework=\"%s\" parameters=%zu samples=%lld batch=%d epochs=%g optimizer=%s",
                  p->about.framework, ask->spec->network.n_params, (long long)p->about.samples,
-                 ask->spec->batching.global_batch, epochs_of(p), p->about.optimizer_name);
+                 ask->spec->batching.global_batch, program_epochs(p), p->about.optimizer_name);
     }
     p->runs = true;
     return 0;
@@ -285,22 +277,6 @@ int program_join(struct program *p, const struct program_ask *ask, struct err *e
         program_leave(p);
     }
     return rc;
-}
-
-uint64_t program_hash(const struct program *p)
-{
-    return hash_bytes(HASH_START, p->about.text, strlen(p->about.text));
-}
-
-void program_joined(const struct program *p, const struct jobspec *spec, struct joined *out)
-{
-    *out = (struct joined){.parameters = (int64_t)spec->network.n_params,
-                           .tensors = spec->network.n_tensors,
-                           .samples = p->about.samples,
-                           .global_batch = spec->batching.global_batch,
-                           .epochs = epochs_of(p)};
-    snprintf(out->framework, sizeof(out->framework), "%s", p->about.framework);
-    snprintf(out->optimizer, sizeof(out->optimizer), "%s", p->about.optimizer_name);
 }
 
 void program_leave(struct program *p)

@@ -46,9 +46,10 @@ static int recall_state(struct program *p, struct err *e)
     }
     bool there =
         checkpoint_begin(ask->job_dir, ask->init, ask->spec, from, NULL) == CHECKPOINT_FOUND;
-    int rc = there && from->state.n_own > 0
-                 ? state_copy(&p->state, join_state_of(from, from->state.n_own, ask->comm->rank), e)
-                 : 0;
+    int rc =
+        there && from->state.n_own > 0
+            ? own_state_copy(&p->state, join_state_of(from, from->state.n_own, ask->comm->rank), e)
+            : 0;
     checkpoint_release(from);
     free(from);
     return rc;
@@ -83,7 +84,7 @@ int program_await(struct program *p, double epochs, bool open, struct err *e)
  * as they do, after the same average. It ends where its next slice begins. */
 static int end_epoch(struct program_engine *g, const struct entrance *at, struct err *e)
 {
-    struct wire_message *last = ahead_slice(g, g->number);
+    struct wire_message *last = slice_sent(g, g->number);
     *last = program_message(WIRE_SLICE, WIRE_NO_STEP | WIRE_EPOCH_LAST);
     last->slice.epoch = at->at.epoch - 1;
     g->answered = g->number;
@@ -105,7 +106,7 @@ int return_enter(struct program_engine *g, const struct entrance *at, const stru
     program_phase(p, PHASE_LOAD);
     p->link.until = clock_now() + enter_seconds;
     p->link.task = "its start";
-    if ((rc = state_copy(&p->state, state, e)) < 0 || (rc = kept_take(g, e)) < 0 ||
+    if ((rc = own_state_copy(&p->state, state, e)) < 0 || (rc = kept_take(g, e)) < 0 ||
         (rc = enter_welcome(p, &entry, e)) < 0) {
         return rc;
     }
@@ -116,7 +117,7 @@ int return_enter(struct program_engine *g, const struct entrance *at, const stru
     g->quits = p->epochs > 0;
     g->number = at->made - 1; /* as on all other ranks */
     g->sent = at->made;
-    *ahead_told(g, g->number) = at->at.position == 0 ? WIRE_EPOCH_LAST : 0;
+    *slice_told(g, g->number) = at->at.position == 0 ? WIRE_EPOCH_LAST : 0;
     log_info("program", "goes on", "incarnation=%d slice=%lld optimizer_state=\"%s\"",
              p->incarnation, (long long)at->made, p->about.stateless ? "none" : "another rank's");
     rc = talk_say(g, WIRE_START, WIRE_RESUMED, e);

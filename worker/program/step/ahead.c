@@ -4,16 +4,6 @@
 #include "worker/exchange/leftovers.h"
 #include "worker/program/engine_parts.h"
 
-uint32_t *ahead_told(struct program_engine *g, int64_t number)
-{
-    return &g->told[number < 0 ? 0 : number % g->p->slots];
-}
-
-struct wire_message *ahead_slice(struct program_engine *g, int64_t number)
-{
-    return &g->slices[number % g->p->slots];
-}
-
 /* A program that has ended gets it when it is started again. */
 static int send(struct program_engine *g, const struct wire_message *m, struct err *e)
 {
@@ -25,9 +15,9 @@ static int send(struct program_engine *g, const struct wire_message *m, struct e
  * lost worker had may be of an epoch that this program has ended (struct slice has that one). */
 static int64_t epoch_shown(struct program_engine *g, int64_t number, const struct part *part)
 {
-    int64_t before = number > 0 ? ahead_slice(g, number - 1)->slice.epoch : 0,
+    int64_t before = number > 0 ? slice_sent(g, number - 1)->slice.epoch : 0,
             own = part->slice.epoch;
-    return number < g->sent ? ahead_slice(g, number)->slice.epoch : own > before ? own : before;
+    return number < g->sent ? slice_sent(g, number)->slice.epoch : own > before ? own : before;
 }
 
 /* Where in its epoch it begins if each step has the global batch. Steps behind a loss are longer,
@@ -74,7 +64,7 @@ static int send_slice(struct program_engine *g, const struct part *part, uint32_
     m.slice.count = part->slice.count;
     m.slice.step_count = part->whole;
     m.slice.slot = (int32_t)slot;
-    *ahead_told(g, m.slice.number) = flags;
+    *slice_told(g, m.slice.number) = flags;
     g->slices[slot] = m;
     return send(g, &m, e);
 }
@@ -84,7 +74,7 @@ int ahead_send_end(struct program_engine *g, uint32_t flags, int64_t epoch, stru
     struct wire_message m = program_message(WIRE_SLICE, WIRE_NO_STEP | flags);
     m.slice.epoch = epoch;
     g->unended = epoch + !!(flags & WIRE_EPOCH_LAST);
-    *ahead_told(g, g->sent - 1) |= flags;
+    *slice_told(g, g->sent - 1) |= flags;
     return send(g, &m, e);
 }
 
@@ -109,13 +99,8 @@ int ahead_send(struct program_engine *g, const struct part *parts, int n, struct
 int ahead_load(struct program_engine *g, const struct work *w, struct err *e)
 {
     bool over = w->n_parts < 1 + g->base.ahead; /* nothing comes after these */
-    bool same = g->returned; /* the slice that went back to the server is due once more */
-    int rc;
+    int rc = 0;
     BUG_ON(w->n_parts < 1);
-    if ((rc = again_load(g, e)) < 0 && (rc = ended_survive(g, rc, e)) < 0) {
-        return rc;
-    }
-    g->number += !same;
     for (int i = 0; i < w->n_parts && rc >= 0; i++) {
         const struct part *part = &w->parts[i];
         int64_t number = g->number + i;
@@ -124,7 +109,7 @@ int ahead_load(struct program_engine *g, const struct work *w, struct err *e)
             last_of(g, number, part, next) | (end ? WIRE_EPOCH_LAST | WIRE_RUN_LAST : 0);
         if (number >= g->sent) {
             rc = send_slice(g, part, flags, e);
-        } else if (number == g->sent - 1 && (flags & ~*ahead_told(g, number))) {
+        } else if (number == g->sent - 1 && (flags & ~*slice_told(g, number))) {
             rc = ahead_send_end(g, flags, epoch_shown(g, number, part), e);
         }
     }

@@ -1,4 +1,5 @@
-/* What a step's first backward pass and further ones have in common. For pass.c and further.c. */
+/* A backward pass of the program, as far as a step's first one (first.c) and further ones
+ * (further.c) have it in common: its weight, and its buckets. Inside worker/program/step only. */
 #ifndef WORKER_PROGRAM_STEP_PASS_H
 #define WORKER_PROGRAM_STEP_PASS_H
 
@@ -19,6 +20,9 @@ int pass_take_weight(struct program_engine *g, struct pass *pass, double weight,
 /* Buckets come in any order and are marked in theirs; an error if this one came before. */
 int pass_take_bucket(struct program_engine *g, struct pass *pass, const struct wire_message *m,
                      struct err *e);
+/* Hands the next bucket to the strategy. One that weighs nothing is zero, since 0 x NaN is not;
+ * buckets that were handed over before may be under way. */
+void pass_mark_next(struct program_engine *g, struct pass *pass, bool zero);
 /* GO's flags if no update is made: in a strategy that sums, that is so if a pass failed. */
 uint32_t pass_no_step(const struct program_engine *g, bool voided);
 

@@ -1,9 +1,9 @@
 /* What a rank and its program say to each other between steps: messages, GO, and holds.
  *
  * GO is sent late: when the next step begins, so that what `next` pulled is in the block by then;
- * or when a strategy reads parameters (averages, states), which only then must be settled. In the
- * second case GO comes with WIRE_HOLD, and the program stops at its next BEGIN, EPOCH_END or LEAVE
- * until it is told to continue.
+ * or when a strategy reads parameters (averages, states), which only then must be settled
+ * (settle.c). In the second case GO comes with WIRE_HOLD, and the program stops at its next BEGIN,
+ * EPOCH_END or LEAVE until it is told to continue.
  *
  * The parameters are the program's between GO and what it says next, and ours at all other times.
  */
@@ -73,15 +73,10 @@ int talk_ended_early(const struct program_engine *g, struct err *e)
                    g->p->link.who, (long long)g->number);
 }
 
-static int check_epoch_end(struct program_engine *g, struct err *e)
-{
-    return *ahead_told(g, g->number) & WIRE_EPOCH_LAST ? 0 : talk_ended_early(g, e);
-}
-
 /* A run that was restarted from its very end begins with a program that leaves. */
 static bool may_leave(struct program_engine *g, int64_t last)
 {
-    uint32_t told = last >= 0 ? *ahead_told(g, last) : g->p->resumed ? WIRE_EPOCH_LAST : 0;
+    uint32_t told = last >= 0 ? *slice_told(g, last) : g->p->resumed ? WIRE_EPOCH_LAST : 0;
     return (told & WIRE_RUN_LAST) || (g->p->open && (told & WIRE_EPOCH_LAST));
 }
 
@@ -120,86 +115,6 @@ int talk_check_status(struct program_engine *g, struct err *e)
     g->early = false;
     g->p->link.gone = true;
     return err_set(e, ERR_PEER, "%s %s", g->p->link.who, child_epitaph(c, how, sizeof(how)));
-}
-
-/* It exited behind its last step: its samples are done. */
-static bool failed_behind_all(struct program_engine *g, const struct err *e)
-{
-    uint32_t told = *ahead_told(g, g->sent - 1) & (WIRE_RUN_LAST | WIRE_STOP);
-    bool all = told == WIRE_RUN_LAST && g->answered == g->sent - 1 && g->own_step == NO_STEP,
-         left = g->doing == GONE && g->ends;
-    return (all || left) && g->p->link.gone && e->code == ERR_PEER && child_exited(&g->p->child);
-}
-
-void talk_judge(struct program_engine *g, struct err *e)
-{
-    if (g->answered < 0) {
-        program_judge(g->p, e);
-    } else if (failed_behind_all(g, e)) {
-        e->code = ERR_INVALID;
-        g->p->refused = true;
-        err_prefix(e, "after its last step");
-    }
-}
-
-/* What a program says when it has settled: BEGIN of the next step, an epoch's end, or that it
- * leaves. */
-static int settled_by(struct program_engine *g, const struct wire_message *m, struct err *e)
-{
-    switch (m->type) {
-    case WIRE_BEGIN:
-        g->begun = true;
-        g->begun_last = m->slice.number;
-        return 0;
-    case WIRE_EPOCH_END:
-        g->early = g->early || (m->slice.epoch < 0 && g->averages);
-        return m->slice.epoch < 0 ? 0 : check_epoch_end(g, e);
-    case WIRE_LEAVE:
-        return talk_check_leave(g, g->number, e);
-    default:
-        return talk_unexpected(g, m, e);
-    }
-}
-
-/* What it says when its step is complete. */
-static int hear_settled(struct program_engine *g, struct wire_message *m, struct err *e)
-{
-    int rc;
-    while ((rc = talk_hear(g, m, e)) >= 0 && m->type == WIRE_BEGIN && (m->flags & WIRE_AGAIN)) {
-        if ((rc = again_ask(g, true, e)) < 0 || (rc = further_sum(g, WIRE_HOLD, e)) < 0) {
-            return rc;
-        }
-    }
-    return rc;
-}
-
-static int settle(struct program_engine *g, struct err *e)
-{
-    struct wire_message m;
-    int rc;
-    BUG_ON(g->made); /* the strategy was sure */
-    if (g->doing == AWAITS_GO && (rc = talk_say(g, WIRE_GO, g->go | WIRE_HOLD, e)) < 0) {
-        return rc;
-    }
-    if (g->doing != WORKS || !g->holding) {
-        return 0; /* it is held, has left, or has not begun its first step */
-    }
-    if ((rc = hear_settled(g, &m, e)) < 0 || (rc = settled_by(g, &m, e)) < 0) {
-        return rc;
-    }
-    g->doing = HELD;
-    g->held_at = m.type;
-    g->p->phase = PHASE_EXCHANGE;
-    return 0;
-}
-
-int talk_settle(struct program_engine *g, struct err *e)
-{
-    int rc = settle(g, e);
-    while (rc < 0 && (rc = again_settle(g, rc, e)) >= 0) {
-        rc = settle(g, e);
-    }
-    return rc;
 }
 
 int talk_go_on(struct program_engine *g, uint32_t flags, struct err *e)

@@ -17,7 +17,7 @@
 /* A program that ended well without saying that it leaves has nothing more to save. */
 static bool ended_well(struct program_engine *g)
 {
-    return (*ahead_told(g, g->sent - 1) & WIRE_RUN_LAST) && child_ended(&g->p->child) &&
+    return (*slice_told(g, g->sent - 1) & WIRE_RUN_LAST) && child_ended(&g->p->child) &&
            g->p->child.status == 0;
 }
 
@@ -29,20 +29,11 @@ static bool is_at_epoch_end(const struct program_engine *g)
 /* Held at BEGIN or LEAVE, or where a loop over steps has ended. */
 static int reach(struct program_engine *g, struct err *e)
 {
-    int rc = talk_settle(g, e);
+    int rc = settle_step(g, e);
     while (rc >= 0 && is_at_epoch_end(g)) {
         if ((rc = talk_go_on(g, WIRE_HOLD, e)) >= 0) {
-            rc = talk_settle(g, e);
+            rc = settle_step(g, e);
         }
-    }
-    return rc;
-}
-
-int state_copy(struct own_state *out, const struct own_state *from, struct err *e)
-{
-    int rc = from->n > 0 ? own_state_alloc(out, from->n, e) : 0;
-    if (rc >= 0 && from->n > 0) {
-        memcpy(out->bytes, from->bytes, from->n);
     }
     return rc;
 }
@@ -94,7 +85,7 @@ static int stand(struct program_engine *g, struct own_state *out, struct err *e)
         if (rc >= 0 || ended_well(g)) {
             break;
         }
-    } while ((rc = again_settle(g, rc, e)) >= 0);
+    } while ((rc = settle_survive(g, rc, e)) >= 0);
     if (rc < 0 && ended_well(g)) {
         err_clear(e);
         return 0;
@@ -111,15 +102,15 @@ int state_take(struct program_engine *g, struct own_state *out, struct err *e)
 {
     *out = (struct own_state){0};
     if (g->answered < 0) { /* no step was made: what it goes on from still holds */
-        return state_copy(out, &g->p->state, e);
+        return own_state_copy(out, &g->p->state, e);
     }
     int rc = stand(g, out, e);
     if (rc >= 0 && g->lost && g->source == FROM_OTHERS) {
         return OWN_STATE_AWAY;
     }
     if (rc < 0 || g->lost) {
-        return rc < 0 ? rc : state_copy(out, &g->p->state, e); /* it comes back with that one */
+        return rc < 0 ? rc : own_state_copy(out, &g->p->state, e); /* it comes back with that one */
     }
     own_state_release(&g->p->state);
-    return state_copy(&g->p->state, out, e);
+    return own_state_copy(&g->p->state, out, e);
 }

@@ -48,11 +48,33 @@ void ended_give_why(const struct program_engine *g, struct err *e)
     g->p->child.end = g->why_end;
 }
 
+/* It exited behind its last step: its samples are done. */
+static bool failed_behind_all(struct program_engine *g, const struct err *e)
+{
+    uint32_t told = *slice_told(g, g->sent - 1) & (WIRE_RUN_LAST | WIRE_STOP);
+    bool all = told == WIRE_RUN_LAST && g->answered == g->sent - 1 && g->own_step == NO_STEP,
+         left = g->doing == GONE && g->ends;
+    return (all || left) && g->p->link.gone && e->code == ERR_PEER && child_exited(&g->p->child);
+}
+
+/* What a program that has ended did before its first step, or by an exit behind its last one,
+ * another process would do as well, so the job has failed (p->refused). */
+static void judge(struct program_engine *g, struct err *e)
+{
+    if (g->answered < 0) {
+        program_judge(g->p, e);
+    } else if (failed_behind_all(g, e)) {
+        e->code = ERR_INVALID;
+        g->p->refused = true;
+        err_prefix(e, "after its last step");
+    }
+}
+
 int ended_survive(struct program_engine *g, int rc, struct err *e)
 {
     char why[600], text[400], said[500];
     const struct telemetry *t = g->base.env->telemetry;
-    talk_judge(g, e);
+    judge(g, e);
     if (!g->p->link.gone || g->answered < 0 || g->doing == GONE || g->p->refused) {
         return rc;
     }
@@ -78,7 +100,7 @@ int ended_survive(struct program_engine *g, int rc, struct err *e)
 /* The coordinator compares this end with that of the next attempt (failure_repeats). */
 int ended_all(struct program_engine *g, struct err *e)
 {
-    const struct wire_message *at = ahead_slice(g, g->number);
+    const struct wire_message *at = slice_sent(g, g->number);
     int64_t batch = g->base.env->spec->batching.global_batch;
     struct program_end *end = &g->p->child.end;
     ended_give_why(g, e);

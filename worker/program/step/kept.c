@@ -16,11 +16,18 @@
 
 enum { FEW_BYTES = 1 << 20 };
 
+enum source kept_source(const struct jobspec *spec)
+{
+    const struct strategy_ops *strategy = strategy_find(spec->strategy.type);
+    bool summed = strategy->program->step == STEP_BY_PROGRAM_ON_SUM;
+    return strategy->server ? FROM_SERVER : summed && spec->workers > 1 ? FROM_OTHERS : FROM_KEPT;
+}
+
 bool kept_by_program(const struct jobspec *spec)
 {
     const struct strategy_ops *strategy = strategy_find(spec->strategy.type);
     size_t floats = spec->network.n_params + spec->network.n_stat_floats;
-    return again_source(spec) == FROM_KEPT && strategy->program->step != STEP_BY_STRATEGY &&
+    return kept_source(spec) == FROM_KEPT && strategy->program->step != STEP_BY_STRATEGY &&
            floats * sizeof(float) <= FEW_BYTES;
 }
 
