@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "client/lib/session.h"
@@ -76,4 +77,14 @@ static void forked(void)
 __attribute__((constructor)) static void watch_forks(void)
 {
     pthread_atfork(NULL, NULL, forked);
+}
+
+void session_part(struct session *s)
+{
+    s->left = true;
+    free(s->state);
+    s->state = NULL;
+    if (s->fd >= 0) {
+        shutdown(s->fd, SHUT_WR);
+    }
 }

@@ -68,6 +68,9 @@ int es_usable(const char *call);
  * A program that does not do so would not the next time either: the rank is told to leave it. */
 int es_settled(const char *call);
 
+/* The program has left: nothing more is sent. */
+void session_part(struct session *s);
+
 /* ---- messages (socket.c) --------------------------------------------------------------------- */
 int talk_connect(const char *path);
 /* fd: goes along, stays the caller's; -1: none. */

@@ -296,35 +296,3 @@ PUBLIC int es_abort(void)
     } while (rc == ES_GO_SAVE);
     return rc < 0 ? -1 : ES_GO_SKIP;
 }
-
-PUBLIC int es_step(struct es_slice *slice)
-{
-    struct session *s = &es_session;
-    int rc;
-
-    if (es_usable("es_step") < 0) {
-        return -1;
-    }
-    if (s->has_state) {
-        return es_fail("es_step: a program with a state of its own calls es_next and es_begin");
-    }
-    for (;;) {
-        if (s->ended >= 0 && es_epoch_end(s->ended) < 0) {
-            return -1;
-        }
-        s->ended = -1;
-        rc = es_next(slice);
-        if (rc == 1 && slice->epoch_last) {
-            s->ended = slice->epoch;
-        }
-        if (rc == 1 && slice->number >= 0 && (rc = es_begin(slice->number)) == 0) {
-            return 1;
-        }
-        if (rc < 0) {
-            return -1;
-        }
-        if (rc != 1) {
-            return es_leave();
-        }
-    }
-}
