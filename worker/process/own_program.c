@@ -51,7 +51,7 @@ static int return_program(struct process *w, const struct program_ask *ask, stru
     struct program *p = &w->own.program;
     struct seat *seat = &w->own.seat;
     int rc;
-    if ((rc = program_return(p, ask, e)) < 0 || (rc = rank_reach_keeper(w, e)) < 0 ||
+    if ((rc = program_return(p, ask, e)) < 0 || (rc = doors_reach_keeper(w, e)) < 0 ||
         (rc = seat_take(&w->comm, seat, e)) < 0) {
         program_leave(p);
         return rc;

@@ -53,11 +53,11 @@ void doors_prepare(struct process *w);
 /* In such an attempt on several hosts all ranks get a key from the keeper; one that was started
  * again has that of the process before. Every rank calls it. */
 int doors_share_key(struct process *w, struct err *e);
+/* Of a worker that was started again: connects it with the keeper. */
+int doors_reach_keeper(struct process *w, struct err *e);
 
 /* From an open transport to the run's end: enum run_outcome, or negative. */
 int rank_run(struct process *w, struct err *e);
-/* Of a worker that was started again: connects it with the keeper. */
-int rank_reach_keeper(struct process *w, struct err *e);
 
 /* The program starts and joins those of the other ranks; it brings samples and network, and if the
  * job left the batch to it, the first minibatches. `node`: of this rank. After an error too

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/log.h"
@@ -32,17 +31,6 @@ static void calibrated(void *ctx, struct profile *p)
     }
 }
 
-int rank_reach_keeper(struct process *w, struct err *e)
-{
-    char guard[32];
-    struct stat of;
-    snprintf(guard, sizeof(guard), "/proc/%d", (int)getppid()); /* it is whom the keeper is, too */
-    if (stat(guard, &of) < 0) {
-        return err_errno(e, ERR_PEER, "cannot join: the guard is gone");
-    }
-    return comm_mpi_join(w->transport, of.st_uid, e);
-}
-
 /* A program was let in before its engine started. */
 static int join(void *ctx, struct seat *out, struct err *e)
 {
@@ -51,7 +39,7 @@ static int join(void *ctx, struct seat *out, struct err *e)
         *out = w->own.seat;
         return 0;
     }
-    int rc = rank_reach_keeper(w, e);
+    int rc = doors_reach_keeper(w, e);
     return rc < 0 ? rc : seat_take(&w->comm, out, e);
 }
 

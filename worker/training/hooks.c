@@ -9,6 +9,17 @@
 
 #include <math.h>
 
+int hooks_check_handed(const struct trainer *t, struct err *e)
+{
+    const struct err *failed = &t->strategy->failed;
+    if (failed->code != ERR_NONE) {
+        *e = *failed;
+        return err_prefix(e, "cannot hand over the gradients of step %lld",
+                          (long long)t->local_step);
+    }
+    return 0;
+}
+
 /* ---- what the strategy asks ------------------------------------------------------------------ */
 
 /* Strategies know how long a rank took for its minibatch; what of it was loading data is ours. */
@@ -139,7 +150,7 @@ static int sum_further(void *ctx, double weight, enum further_pass how, struct e
     for (int b = 0; b < g->n_buckets; b++) {
         ops->on_bucket(t->strategy, &w, &g->buckets[b], b, g->n_buckets);
     }
-    int rc = trainer_check_handed(t, e);
+    int rc = hooks_check_handed(t, e);
     return rc < 0 ? rc : ops->on_further(t->strategy, &w, e);
 }
 

@@ -25,9 +25,10 @@ struct trainer {
     struct err unmeasured; /* why a bucket's gradients could not be read */
 };
 
-void trainer_phase(struct trainer *t, enum phase p);
-/* A bucket that the device did not hand out must be neither missing nor old in a sum. */
-int trainer_check_handed(const struct trainer *t, struct err *e);
+static inline void trainer_phase(struct trainer *t, enum phase p)
+{
+    t->env->telemetry->phase(t->env->telemetry->ctx, p);
+}
 
 /* begin.c: engine and strategy of this rank, up to its first step; t->start is freed. */
 int trainer_begin(struct trainer *t, struct err *e);
@@ -35,5 +36,7 @@ void trainer_free_start(struct trainer *t);
 
 /* hooks.c: gives t->rank and the engine what they call the trainer by; after start_rank_env(). */
 void hooks_fill(struct trainer *t, const struct strategy_ops *ops);
+/* A bucket that the device did not hand out must be neither missing nor old in a sum. */
+int hooks_check_handed(const struct trainer *t, struct err *e);
 
 #endif

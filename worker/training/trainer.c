@@ -16,22 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void trainer_phase(struct trainer *t, enum phase p)
-{
-    t->env->telemetry->phase(t->env->telemetry->ctx, p);
-}
-
-int trainer_check_handed(const struct trainer *t, struct err *e)
-{
-    const struct err *failed = &t->strategy->failed;
-    if (failed->code != ERR_NONE) {
-        *e = *failed;
-        return err_prefix(e, "cannot hand over the gradients of step %lld",
-                          (long long)t->local_step);
-    }
-    return 0;
-}
-
 /* ---- steps ----------------------------------------------------------------------------------- */
 
 static void hand_over(void *ctx, int bucket)
@@ -108,7 +92,7 @@ static int make_step(struct trainer *t, struct work *w, struct err *e)
     }
     int rc = g->ops->compute(g, w, &result, hand_over, t, e);
     double seconds = comm_now(env->comm) - begin - t->handing - g->idle;
-    if (rc < 0 || (rc = trainer_check_handed(t, e)) < 0 ||
+    if (rc < 0 || (rc = hooks_check_handed(t, e)) < 0 ||
         (rc = check_finite(t, w, &result, e)) < 0 || (rc = check_measured(t, &result, e)) < 0 ||
         (rc = tell_measured(t, false, e)) < 0) {
         return rc;
