@@ -1,13 +1,11 @@
 /* The front of gradients.h: chooses the way in which a rank's gradients are summed, and does what
- * all ways share: limits of buckets, and running statistics of batch norm, which travel with the
- * sums. */
+ * comes before all ways: limits of buckets. What comes behind them: apply.c. */
 #include "worker/exchange/gradients/gradients.h"
 
 #include <stdlib.h>
 
 #include "worker/exchange/footprint.h"
 #include "worker/exchange/gradients/ways.h"
-#include "worker/exchange/norm_stats.h"
 
 bool gradients_are_alone(const struct comm *c)
 {
@@ -55,6 +53,11 @@ no_memory:
     err_set(e, ERR_MEMORY, "cannot hold the gradients: memory ran out");
     free(g);
     return NULL;
+}
+
+bool gradients_keeps_sums(const struct gradients *g)
+{
+    return g->way && g->way->keeps_sums;
 }
 
 void gradients_set_judge(struct gradients *g, gradients_judge_fn *judge, void *ctx)
@@ -131,55 +134,13 @@ float *gradients_words(struct gradients *g)
     return g->written + g->env->n_stats;
 }
 
-static int weigh_statistics(struct gradients *g, double share, struct err *e)
-{
-    struct dev_replica *r = g->env->replica;
-    size_t n = g->env->n_stats;
-    int rc = n > 0 ? r->dev->ops->fetch(r, DEV_STATS, 0, n, e) : 0;
-    if (rc >= 0) {
-        norm_stats_weigh(g->written, r->host[DEV_STATS], g->env->mean_of, n, (float)share);
-    }
-    return rc;
-}
-
-int gradients_settle_statistics(struct gradients *g, struct err *e)
-{
-    struct dev_replica *r = g->env->replica;
-    size_t n = g->env->n_stats;
-    norm_stats_settle(r->host[DEV_STATS], g->sums, g->env->mean_of, n);
-    gradients_keep_stats(g);
-    return n > 0 ? r->dev->ops->store(r, DEV_STATS, 0, n, e) : 0;
-}
-
-static bool judge(const struct gradients *g, double *scale)
-{
-    *scale = 1;
-    return !g->judge || g->judge(g->judge_ctx, g->sums + g->env->n_stats, scale);
-}
-
-int gradients_apply(struct gradients *g, double learning_rate, struct err *e)
-{
-    struct dev_replica *r = g->env->replica;
-    double scale;
-    return judge(g, &scale) ? r->dev->ops->update(r, learning_rate, scale, e) : 0;
-}
-
-/* The only gradient is the mean, whatever it weighs. */
-static int update_alone(struct gradients *g, const struct work *w, struct err *e)
-{
-    struct dev_replica *r = g->env->replica;
-    double scale;
-    bool update = !w->updated && judge(g, &scale);
-    return update ? r->dev->ops->update(r, w->learning_rate, 1.0, e) : 0;
-}
-
 int gradients_update(struct gradients *g, const struct work *w, double share, const float **sums,
                      struct err *e)
 {
     int rc;
     if (gradients_are_alone(g->env->comm)) {
-        rc = update_alone(g, w, e);
-    } else if ((rc = weigh_statistics(g, share, e)) >= 0 &&
+        rc = gradients_apply_alone(g, w, e);
+    } else if ((rc = gradients_weigh_statistics(g, share, e)) >= 0 &&
                (rc = g->way->update(g, w->learning_rate, e)) >= 0) {
         rc = gradients_settle_statistics(g, e);
     }

@@ -101,14 +101,9 @@ static int update(struct gradients *g, double learning_rate, struct err *e)
 }
 
 const struct gradients_way gradients_kept = {
-    .name = "kept", .lay_out = lay_out, .add = add, .update = update};
+    .name = "kept", .keeps_sums = true, .lay_out = lay_out, .add = add, .update = update};
 
 /* ---- after a loss ---------------------------------------------------------------------------- */
-
-bool gradients_keeps_sums(const struct gradients *g)
-{
-    return g->way == &gradients_kept;
-}
 
 int gradients_add_again(struct gradients *g, double share, struct err *e)
 {

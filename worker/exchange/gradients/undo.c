@@ -42,7 +42,7 @@ static float *block_like(const struct dev_replica *r, enum dev_block b)
 int gradients_keep(struct gradients *g, struct err *e)
 {
     struct dev_replica *r = g->env->replica;
-    if (gradients_keeps_sums(g)) {
+    if (g->way && g->way->keeps_sums) {
         return 0;
     }
     struct undo *u = g->undo = calloc(1, sizeof *u);

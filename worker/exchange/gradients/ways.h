@@ -52,6 +52,7 @@ struct gradients {
 
 struct gradients_way {
     const char *name;
+    bool keeps_sums; /* so a step can be summed again, and a rank can join late */
     /* Allocates room for a bucket's sum, in the first step. */
     int (*lay_out)(struct gradients *g, struct bucket *b, struct err *e);
     /* Fetches a bucket's gradients, weighs them, and starts their sum, except for the last bucket.
@@ -69,11 +70,14 @@ static inline struct bucket *gradients_last(const struct gradients *g)
     return &g->buckets[g->n_buckets - 1];
 }
 
-/* ---- gradients.c ----------------------------------------------------------------------------- */
+/* ---- apply.c --------------------------------------------------------------------------------- */
 /* The update with all sums, which are there, `sums` too; for the ways that make one. */
 int gradients_apply(struct gradients *g, double learning_rate, struct err *e);
-
-/* After an update: merges the running statistics that were summed. */
+/* The same of one worker, whose only gradient is the mean, whatever it weighs. */
+int gradients_apply_alone(struct gradients *g, const struct work *w, struct err *e);
+/* Before the last sum: this rank's running statistics go into the trailer, weighed `share`. */
+int gradients_weigh_statistics(struct gradients *g, double share, struct err *e);
+/* After an update: merges those that were summed. */
 int gradients_settle_statistics(struct gradients *g, struct err *e);
 
 /* ---- kept.c ---------------------------------------------------------------------------------- */

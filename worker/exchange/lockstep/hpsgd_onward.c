@@ -2,55 +2,8 @@
  * takes back (docs/decisions/0085). A sum that has landed somewhere is given to those that lack it;
  * else all launch it once more, each with its own part, which it has set aside. See hpsgd_parts.h.
  */
-#include <stdlib.h>
-#include <string.h>
-
 #include "kernels/flat.h"
 #include "worker/exchange/lockstep/hpsgd_parts.h"
-
-int hpsgd_keep(struct hpsgd *s, size_t all, struct err *e)
-{
-    s->mine = calloc(s->n + 1, sizeof(float));
-    s->spare = calloc(all, sizeof(float));
-    s->counts = calloc((size_t)s->l.env->comm->workers, sizeof *s->counts);
-    s->counts_then = calloc((size_t)s->l.env->comm->workers, sizeof *s->counts);
-    if (!s->mine || !s->spare || !s->counts || !s->counts_then) {
-        return err_set(e, ERR_MEMORY, "cannot keep a round of %zu parameters: memory ran out",
-                       s->n);
-    }
-    s->sums = (struct round_sums){.landed = s->flying, .under_way = s->flying, .n = all};
-    survival_lend_sums(s->survival, &s->sums);
-    s->keeps = true;
-    return 0;
-}
-
-void hpsgd_set_aside(struct hpsgd *s)
-{
-    float *before = s->flying;
-    if (s->keeps) {
-        memcpy(s->mine, s->g, s->n * sizeof(float));
-        memcpy(s->counts_then, s->counts, (size_t)s->l.env->comm->workers * sizeof *s->counts);
-        s->flying = s->spare;
-        s->spare = before;
-        s->sums.landed = before;
-        s->sums.under_way = s->flying;
-    }
-}
-
-double hpsgd_share(const struct hpsgd *s)
-{
-    const struct lockstep *l = &s->l;
-    const struct comm *c = l->env->comm;
-    int left = c->n_members[COMM_ALL];
-    int64_t all = 0;
-    for (int i = 0; i < left && s->keeps; i++) {
-        all += s->counts_then[c->members[COMM_ALL][i]];
-    }
-    bool none = s->keeps ? all == 0 : l->at.step == 0;
-    return none       ? 1.0 / left
-           : s->keeps ? (double)s->counts_then[c->rank] / (double)all
-                      : lockstep_share(l);
-}
 
 /* What the lost ones had of the round under way comes again, so its steps so far are means over
  * what the others had. */

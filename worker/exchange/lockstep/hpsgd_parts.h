@@ -1,6 +1,6 @@
-/* What the three files of hpsgd share: hpsgd.c says what is due and makes steps, hpsgd_rounds.c
- * launches a round's sum and merges it, hpsgd_onward.c goes on without a lost worker where users'
- * programs have made the steps. */
+/* What the files of hpsgd share: hpsgd.c says what is due and makes steps, hpsgd_rounds.c ends
+ * rounds, hpsgd_onward.c goes on without a lost worker where users' programs have made the steps,
+ * hpsgd_sum.c launches a round's sum. */
 #ifndef WORKER_EXCHANGE_LOCKSTEP_HPSGD_PARTS_H
 #define WORKER_EXCHANGE_LOCKSTEP_HPSGD_PARTS_H
 
@@ -46,12 +46,36 @@ struct hpsgd {
 
 /* All return 0 or more, or a negative error code with e set. */
 
+/* ---- hpsgd_sum.c ----------------------------------------------------------------------------- */
+
+/* Room for what `keeps` asks for; after `flying`, which has `all` floats. */
+int hpsgd_keep(struct hpsgd *s, size_t all, struct err *e);
 /* Launches the sum of the last round's gradients; round 0 has none. */
 int hpsgd_launch(struct hpsgd *s, struct err *e);
 /* Launches the sum under way once more, of those that are left. */
 void hpsgd_launch_again(struct hpsgd *s);
 /* The sum under way is there: 0, or what the programs' leaving makes of it. */
 int hpsgd_landed(struct hpsgd *s, struct err *e);
+/* The words behind the sum. */
+static inline float *hpsgd_words(const struct hpsgd *s)
+{
+    return s->flying + s->n + s->n_stats;
+}
+
+/* ---- hpsgd_onward.c: with `keeps` ------------------------------------------------------------ */
+
+/* As survival_arrive(). */
+int hpsgd_arrive(struct hpsgd *s, enum meeting what, struct err *e);
+/* Before a step: goes on without a worker that was lost. */
+int hpsgd_look(struct hpsgd *s, struct err *e);
+/* After an exchange that ended with `rc`: enum recovered. */
+int hpsgd_go_on(struct hpsgd *s, int rc, struct err *e);
+/* May a state be written here? Where samples of a lost worker are still to come, what was agreed on
+ * waits. */
+bool hpsgd_has_place(struct hpsgd *s);
+
+/* ---- hpsgd_rounds.c -------------------------------------------------------------------------- */
+
 /* Waits for the sum under way. */
 int hpsgd_land(struct hpsgd *s, struct err *e);
 /* The same, updates w with it, and makes w the replica. Without a sum w stays: round 0 ends where
@@ -62,23 +86,5 @@ int hpsgd_end_round(struct hpsgd *s, struct err *e);
 int hpsgd_drain(struct hpsgd *s, struct err *e);
 /* The program would not make the step that is due: its rounds end, as at the run's end. */
 int hpsgd_leave(struct hpsgd *s, struct err *e);
-
-/* ---- hpsgd_onward.c: with `keeps` ------------------------------------------------------------ */
-
-/* Room for what is kept; after `flying`, which has `all` floats. */
-int hpsgd_keep(struct hpsgd *s, size_t all, struct err *e);
-/* This rank's part of what launches now is set aside. */
-void hpsgd_set_aside(struct hpsgd *s);
-/* This rank's share of the statistics of those that are left. */
-double hpsgd_share(const struct hpsgd *s);
-/* As survival_arrive(). */
-int hpsgd_arrive(struct hpsgd *s, enum meeting what, struct err *e);
-/* Before a step: goes on without a worker that was lost. */
-int hpsgd_look(struct hpsgd *s, struct err *e);
-/* After an exchange that ended with `rc`: enum recovered. */
-int hpsgd_go_on(struct hpsgd *s, int rc, struct err *e);
-/* May a state be written here? Where samples of a lost worker are still to come, what was agreed on
- * waits. */
-bool hpsgd_has_place(struct hpsgd *s);
 
 #endif

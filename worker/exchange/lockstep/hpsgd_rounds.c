@@ -1,70 +1,9 @@
-/* Rounds of hpsgd and the sum under way; see hpsgd_parts.h. */
+/* Rounds of hpsgd: how each ends, with what the sum under way brings; see hpsgd_parts.h. */
 #include <string.h>
 
 #include "kernels/flat.h"
 #include "worker/exchange/lockstep/hpsgd_parts.h"
 #include "worker/exchange/norm_stats.h"
-
-static float *words_of(const struct hpsgd *s)
-{
-    return s->flying + s->n + s->n_stats;
-}
-
-/* With this rank's part of G in `flying`. */
-static void start_sum(struct hpsgd *s)
-{
-    struct lockstep *l = &s->l;
-    int W = l->env->comm->workers;
-    float *words = words_of(s), *reductions = words + lockstep_words(l);
-    norm_stats_weigh(s->flying + s->n, s->launched, l->env->mean_of, s->n_stats,
-                     (float)hpsgd_share(s));
-    lockstep_write(l, words, s->step_seconds, 0);
-    lockstep_weigh(l, words, s->flying_weight, false, false);
-    s->weighing.step = l->at.step + 1;
-    weighing_leave(&s->weighing, &(struct dev_result){.leaves = s->leaves}, words);
-    memset(reductions, 0, (size_t)W * sizeof(float));
-    reductions[l->env->comm->rank] = (float)s->reduction_seconds;
-    allreduce_start(&s->sum, s->flying, s->n + s->n_stats + lockstep_words(l) + (size_t)W,
-                    lockstep_words(l) + (size_t)W);
-}
-
-int hpsgd_launch(struct hpsgd *s, struct err *e)
-{
-    struct dev_replica *r = s->l.env->replica;
-    if (s->n_stats > 0) {
-        int rc = r->dev->ops->fetch(r, DEV_STATS, 0, s->n_stats, e);
-        if (rc < 0) {
-            return rc;
-        }
-        memcpy(s->launched, r->host[DEV_STATS], s->n_stats * sizeof(float));
-    }
-    hpsgd_set_aside(s);
-    memcpy(s->flying, s->g, s->n * sizeof(float));
-    memset(s->g, 0, s->n * sizeof(float));
-    s->flying_samples = s->samples;
-    s->flying_weight = s->weight;
-    s->weight = s->samples = 0;
-    s->in_flight = true;
-    s->landed = s->gathered = s->restored = false;
-    start_sum(s);
-    return 0;
-}
-
-void hpsgd_launch_again(struct hpsgd *s)
-{
-    memcpy(s->flying, s->mine, s->n * sizeof(float));
-    start_sum(s);
-}
-
-int hpsgd_landed(struct hpsgd *s, struct err *e)
-{
-    s->landed = true;
-    s->sums.landed = s->flying;
-    survival_landed(s->survival, s->w, s->flying);
-    int rc = weighing_left(&s->weighing, words_of(s), e);
-    s->l.at.left = s->l.at.left || rc == WEIGHING_ALL_LEFT;
-    return rc < 0 ? rc : 0;
-}
 
 static int land_once(struct hpsgd *s, struct err *e)
 {
@@ -72,7 +11,7 @@ static int land_once(struct hpsgd *s, struct err *e)
     int rc = comm_wait(s->l.env->comm, &s->sum.op, e);
     survival_watch(s->survival, false);
     if (rc >= 0) {
-        double scale = lockstep_correct(&s->l, words_of(s), s->flying_samples);
+        double scale = lockstep_correct(&s->l, hpsgd_words(s), s->flying_samples);
         s->reduction_seconds = s->sum.op.finished - s->sum.op.started;
         if (scale != 1) {
             flat_scale(s->flying, s->flying, (float)scale, s->n);
@@ -95,7 +34,7 @@ int hpsgd_land(struct hpsgd *s, struct err *e)
 static int next_k(struct hpsgd *s)
 {
     const struct lockstep *l = &s->l;
-    const float *words = words_of(s);
+    const float *words = hpsgd_words(s);
     double step = lockstep_slowest(l, words),
            reduction = lockstep_fastest(l, words + lockstep_words(l));
     int k = round_length_next(&s->length, reduction, step);
@@ -153,7 +92,7 @@ int hpsgd_end_round(struct hpsgd *s, struct err *e)
     s->done = 0;
     s->gathered = true;
     if (summed) {
-        lockstep_agree(&s->l, words_of(s));
+        lockstep_agree(&s->l, hpsgd_words(s));
         s->k = next_k(s);
     }
     survival_round_ended(s->survival);

@@ -1,4 +1,12 @@
-/* The server's state, shared by server.c, slices.c, lost.c, evaluation.c and server_state.c.
+/* The server's state, which its files share. A file calls only those below it:
+ *
+ *   server.c         the loop over pushes
+ *   evaluation.c     the test set
+ *   seats.c          workers that are there again
+ *   lost.c           workers that died
+ *   slices.c         which samples a worker gets
+ *   server_state.c   states that are written; start and end
+ *   wait.c           waits, while workers may die or come back
  */
 #ifndef WORKER_EXCHANGE_SERVER_PARTS_H
 #define WORKER_EXCHANGE_SERVER_PARTS_H
@@ -104,12 +112,17 @@ static inline int64_t server_clock(const struct client *k)
     return k->pushes + k->ahead_of;
 }
 
+/* What the further servers do as well. */
+static inline int server_order(struct server *s, enum order_kind kind, int rank, struct err *e)
+{
+    struct order o = {.kind = kind, .rank = rank};
+    return shard_order(s->env->comm, &o, e);
+}
+
 /* server_state.c */
 int server_init(struct server *s, struct rank_env *env, const struct run_state *from,
                 struct err *e);
 void server_release(struct server *s);
-/* What the further servers do as well. */
-int server_order(struct server *s, enum order_kind kind, int rank, struct err *e);
 /* Saves a state of all servers: the newest weights, or those under evaluation (SAVE_BEST). */
 int server_save(struct server *s, enum save_why why, struct err *e);
 
@@ -151,24 +164,28 @@ void server_let_quit(struct server *s, int rank);
 void server_park(struct server *s, int rank);
 int server_serve_parked(struct server *s, struct err *e);
 
-/* lost.c */
+/* wait.c */
 /* Waits for an exchange with `rank`, or with any (TRANSPORT_ANY): COMM_DONE; COMM_UNDER_WAY: that
  * rank is lost, or there is a lost one to be dropped; or negative. */
 int server_wait(struct server *s, struct comm_op *op, int rank, struct err *e);
-/* Takes everything from the workers that were lost since and tells of it; how many they are. */
-int server_drop_lost(struct server *s);
+/* Marks the workers that were declared lost; is there one that is not dropped yet? */
+bool server_note_lost(struct server *s);
+/* Does a worker wait for the seat of one that died, and may take it? Then s->admitted. */
+bool server_admits(struct server *s);
 /* Room for the next push, where the last one is complete or there is none; else the last one is
  * put aside. */
 int server_renew_arrival(struct server *s, struct err *e);
+void server_release_arrivals(struct server *s);
+
+/* lost.c */
+/* Takes everything from the workers that were lost since and tells of it; how many they are. */
+int server_drop_lost(struct server *s);
 /* What the server took of a worker so far: also the gradients in a group that is not complete. The
  * caller releases out->staleness. */
 void server_account(const struct server *s, int rank, struct departure *out);
-void server_release_arrivals(struct server *s);
 
 /* seats.c */
-/* Does a worker wait for the seat of one that died, and may take it? Then s->admitted. */
-bool server_admits(struct server *s);
-/* That one is a worker as any other from here on, and gets its first slice. */
+/* The worker that was admitted is one as any other from here on, and gets its first slice. */
 int server_take_back_seat(struct server *s, struct err *e);
 
 /* evaluation.c */

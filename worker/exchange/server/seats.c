@@ -8,23 +8,6 @@
 #include "worker/exchange/seat.h"
 #include "worker/exchange/server/parts.h"
 
-bool server_admits(struct server *s)
-{
-    const struct transport_ops *ops = s->env->comm->t->ops;
-    int W = s->env->comm->workers, waits = 0;
-    if (!s->env->seats || !ops->admit || !s->seats_taken || s->admitted >= 0) {
-        return s->admitted >= 0;
-    }
-    for (int i = 0; i < W; i++) {
-        const struct client *k = &s->clients[i];
-        bool wanted = k->dropped && !k->gone && s->seats[i] > k->seat;
-        s->free_seats[i] = wanted ? s->seats[i] : 0;
-        waits += wanted;
-    }
-    s->admitted = waits > 0 ? ops->admit(s->env->comm->t, s->free_seats, W) : -1;
-    return s->admitted >= 0;
-}
-
 /* What was on its way to the one that died is given up. */
 static int end_answers(struct server *s, struct client *k, struct err *e)
 {

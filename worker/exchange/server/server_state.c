@@ -11,13 +11,6 @@ static size_t blocks_of(const struct server *s)
     return s->n > 0 ? s->updates.n_optim / s->n : 0;
 }
 
-/* What the further servers do as well. */
-int server_order(struct server *s, enum order_kind kind, int rank, struct err *e)
-{
-    struct order o = {.kind = kind, .rank = rank};
-    return shard_order(s->env->comm, &o, e);
-}
-
 /* Room for the ranges of all servers. */
 static int hold_full_state(struct server *s, struct err *e)
 {

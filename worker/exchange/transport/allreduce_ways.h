@@ -1,4 +1,5 @@
-/* What the ways of an all-reduce (ring.c, doubling.c) share with its front (allreduce.c). Inside
+/* The ways of an all-reduce (ring.c, doubling.c), which its front (allreduce.c) chooses from, and
+ * what they share (allreduce_ways.c). Inside
  * worker/exchange/transport only. A step returns COMM_DONE, COMM_UNDER_WAY or negative, with the
  * op's err set. */
 #ifndef WORKER_EXCHANGE_ALLREDUCE_WAYS_H
@@ -6,7 +7,7 @@
 
 #include "worker/exchange/transport/allreduce.h"
 
-/* ---- allreduce.c ----------------------------------------------------------------------------- */
+/* ---- allreduce_ways.c ------------------------------------------------------------------------ */
 /* The rank of member i; members are counted round. */
 int allreduce_member(const struct allreduce *a, int i);
 int allreduce_tag(const struct allreduce *a);
@@ -17,8 +18,8 @@ int allreduce_send(struct allreduce *a, struct transport *t, int to, int tag, si
 void allreduce_take(struct allreduce *a, size_t begin, size_t n);
 /* data[begin, begin + n) gets the sum of this rank's part, wherever that is, and other[n]. */
 int allreduce_add(struct allreduce *a, size_t begin, const float *other, size_t n);
-/* The transport refused a message: says so in the op, returns the code. */
-/* rc: of the transport. ERR_CONFLICT: another rank sums another number of floats. */
+/* The transport refused a message with rc: says so in the op, returns the code. ERR_CONFLICT:
+ * another rank sums another number of floats. */
 int allreduce_failed(struct allreduce *a, int rc);
 /* Tests the receive of n floats, which are as many as its sender sent. */
 int allreduce_test(struct allreduce *a, struct transport *t, struct transport_req *in, size_t n);

@@ -2,9 +2,12 @@
  * cut each step's samples by the same assignment, and agree by words that travel with a reduction.
  * Rank 0 gives states to the keeper, whose half is here too.
  *
- *   lockstep.c    steps, each rank's part of them, evaluation
+ *   share.c       each rank's part of a step
  *   advance.c     steps that are cut in advance
+ *   lockstep.c    steps
  *   agreement.c   the words
+ *   sums.c        sums of a few floats; programs that are not at the same place
+ *   evaluation.c  evaluations
  *   weights.c     what gradients weigh, where a user's program says it
  *   states.c      states from rank 0 to the keeper
  *
@@ -101,27 +104,40 @@ struct lockstep {
 void lockstep_init(struct lockstep *l, struct rank_env *env, const struct run_state *state);
 void lockstep_release(struct lockstep *l);
 
+/* Nothing more will be trained. */
+static inline bool lockstep_over(const struct lockstep *l)
+{
+    return cursor_done(&l->at.cursor) || l->at.target_reached || l->at.left;
+}
+/* The worker that speaks for all of them: the lowest rank that is left. */
+static inline bool lockstep_is_first(const struct lockstep *l)
+{
+    return l->env->comm->place[COMM_ALL] == 0;
+}
+/* Do all ranks have the same parameters, of which any can give those of another one? */
+static inline bool lockstep_has_copies(const struct lockstep *l)
+{
+    return l->env->marks > 0 && l->env->comm->workers > 1;
+}
+
+/* ---- share.c --------------------------------------------------------------------------------- */
+
 /* sizes[SPEC_WORKERS] are the minibatches from the next step on. */
 void lockstep_adopt(struct lockstep *l, int version, const int *sizes);
-
-/* ---- lockstep.c: what comes next ------------------------------------------------------------- */
-
-/* If the job was asked to stop or to pause: true, and *out is DO_STOP or DO_PAUSE. */
-bool lockstep_leaves(const struct lockstep *l, struct work *out);
-/* Nothing more will be trained. */
-bool lockstep_over(const struct lockstep *l);
-/* The step that was done last may be the run's last one: rank_env.open, at an epoch's end. */
-bool lockstep_may_end(const struct lockstep *l);
-/* True, and *out is this rank's part of the test set (shared out by speed), if an evaluation is due
- * and there is a test set. */
-bool lockstep_evaluates(const struct lockstep *l, struct work *out);
-/* Takes the next step from the cursor: *out is this rank's part of it, or the end. */
-void lockstep_train(struct lockstep *l, struct work *out);
 /* This rank's part of `whole`, cut by the current sizes; *counts: [workers] of all, until the next
  * call. */
 struct slice lockstep_part(struct lockstep *l, const struct slice *whole, const int64_t **counts);
 /* This rank's share of a step's samples. */
 double lockstep_share(const struct lockstep *l);
+
+/* ---- lockstep.c: what comes next ------------------------------------------------------------- */
+
+/* If the job was asked to stop or to pause: true, and *out is DO_STOP or DO_PAUSE. */
+bool lockstep_leaves(const struct lockstep *l, struct work *out);
+/* The step that was done last may be the run's last one: rank_env.open, at an epoch's end. */
+bool lockstep_may_end(const struct lockstep *l);
+/* Takes the next step from the cursor: *out is this rank's part of it, or the end. */
+void lockstep_train(struct lockstep *l, struct work *out);
 /* The step under way is done. */
 void lockstep_done(struct lockstep *l);
 /* The step under way is not made: the next lockstep_train() cuts it anew. Not with rank_env.ahead.
@@ -134,6 +150,27 @@ void lockstep_stand(const struct lockstep *l, struct lockstep_mark *out);
 void lockstep_stand_at(struct lockstep *l, const struct lockstep_mark *of, int64_t local_step);
 /* Goes back to where `l` stood when its `at` was copied to *to. Not with rank_env.ahead. */
 void lockstep_return(struct lockstep *l, const struct lockstep_mark *to);
+/* Evaluations and checkpoints come between rounds: warns where those are longer than the steps
+ * between two of them, or than an epoch, so that there are fewer than the job asks for. */
+void lockstep_warn_of_few(const struct lockstep *l, int64_t rounds, int64_t steps);
+/* The row of a step that is done. It took compute_s seconds to compute, and its exchange began at
+ * `since` (comm_now()). Loss and accuracy are those of this rank's slice, if `r` has them.
+ * Strategies add their own columns. */
+struct row lockstep_row(const struct lockstep *l, const struct work *w, const struct dev_result *r,
+                        double compute_s, double since);
+
+/* ---- sums.c ---------------------------------------------------------------------------------- */
+
+/* Sums floats[n], at most 7 or one for each worker, over all ranks. ERR_CANCELLED: a worker was
+ * lost or has come back meanwhile; `floats` are in use until survival_recover(). */
+int lockstep_sum(struct lockstep *l, float *floats, size_t n, struct err *e);
+/* 1 if `mine` is true on any rank, else 0. All ranks ask. */
+int lockstep_any(struct lockstep *l, bool mine, struct err *e);
+/* A sum ended with rc. If programs of different nodes are at different places, and so other ranks
+ * sum something else, an error that says so: ERR_DATA. Else rc. */
+int lockstep_sum_failed(const struct lockstep *l, int rc, struct err *e);
+/* Adds the remedy for programs that do not make the same backward passes; -ERR_DATA. */
+int lockstep_passes_differ(struct err *e);
 /* Programs that have left where others have not. who: the sum of their ranks + 1; mine: this rank's
  * is one of them. */
 struct left {
@@ -147,36 +184,20 @@ int lockstep_say_left(const struct lockstep *l, const struct left *left, const c
                       int64_t number, const char *what, struct err *e);
 /* The log: the run ends here for this rank's program, which counts its steps anew. */
 void lockstep_tell_anew(const struct lockstep *l);
-/* The worker that speaks for all of them: the lowest rank that is left. */
-bool lockstep_is_first(const struct lockstep *l);
+
+/* ---- evaluation.c ---------------------------------------------------------------------------- */
+
+/* True, and *out is this rank's part of the test set (shared out by speed), if an evaluation is due
+ * and there is a test set. */
+bool lockstep_evaluates(const struct lockstep *l, struct work *out);
 /* Takes the sums of an evaluation of this version, as lockstep_evaluated() does. samples 0: nothing
  * was measured. */
 int lockstep_take_evaluation(struct lockstep *l, double loss, double accuracy, int64_t samples,
                              struct err *e);
-/* Do all ranks have the same parameters, of which any can give those of another one? */
-bool lockstep_has_copies(const struct lockstep *l);
-/* Sums floats[n], at most 7 or one for each worker, over all ranks. ERR_CANCELLED: a worker was
- * lost or has come back meanwhile; `floats` are in use until survival_recover(). */
-int lockstep_sum(struct lockstep *l, float *floats, size_t n, struct err *e);
-/* A sum ended with rc. If programs of different nodes are at different places, and so other ranks
- * sum something else, an error that says so: ERR_DATA. Else rc. */
-int lockstep_sum_failed(const struct lockstep *l, int rc, struct err *e);
-/* Adds the remedy for programs that do not make the same backward passes; -ERR_DATA. */
-int lockstep_passes_differ(struct err *e);
-/* 1 if `mine` is true on any rank, else 0. All ranks ask. */
-int lockstep_any(struct lockstep *l, bool mine, struct err *e);
 /* Sums the parts' results over all ranks. Rank 0 reports them, and saves the state if it is the
  * best so far. */
 int lockstep_evaluated(struct lockstep *l, const struct work *w, const struct dev_result *r,
                        struct err *e);
-/* Evaluations and checkpoints come between rounds: warns where those are longer than the steps
- * between two of them, or than an epoch, so that there are fewer than the job asks for. */
-void lockstep_warn_of_few(const struct lockstep *l, int64_t rounds, int64_t steps);
-/* The row of a step that is done. It took compute_s seconds to compute, and its exchange began at
- * `since` (comm_now()). Loss and accuracy are those of this rank's slice, if `r` has them.
- * Strategies add their own columns. */
-struct row lockstep_row(const struct lockstep *l, const struct work *w, const struct dev_result *r,
-                        double compute_s, double since);
 
 /* ---- advance.c ------------------------------------------------------------------------------- */
 

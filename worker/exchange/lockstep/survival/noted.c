@@ -113,6 +113,18 @@ void survival_evaluated(struct survival *s)
     }
 }
 
+/* What those had that are still to be lost stays. */
+void survival_trim_past(struct survival *s)
+{
+    int64_t until = s->back->mark.step;
+    for (int i = 0; i < s->n_losses; i++) {
+        until = s->losses[i].summed < until ? s->losses[i].summed : until;
+    }
+    if (s->past) {
+        past_forget_until(s->past, until);
+    }
+}
+
 void survival_round_ended(struct survival *s)
 {
     if (s) {

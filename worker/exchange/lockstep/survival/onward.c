@@ -65,18 +65,6 @@ bool survival_took_sum(struct survival *s)
     return took;
 }
 
-/* What those had that are still to be lost stays. */
-void survival_trim_past(struct survival *s)
-{
-    int64_t until = s->back->mark.step;
-    for (int i = 0; i < s->n_losses; i++) {
-        until = s->losses[i].summed < until ? s->losses[i].summed : until;
-    }
-    if (s->past) {
-        past_forget_until(s->past, until);
-    }
-}
-
 /* ---- a group --------------------------------------------------------------------------------- */
 
 static bool is_mate(const struct survival *s, int rank)

@@ -1,11 +1,13 @@
-/* The files of survival.h:
+/* The files of survival.h. Each calls only those below it:
  *
  *   survival.c    what is done after a loss or a return
- *   noted.c       what is noted while all is well
- *   onward.c      the same where replicas keep their steps between averages
- *   talk.c        words with the keeper, and what one worker gives to another
- *   hand_over.c   what a worker that comes back gets of the one that gives
+ *   gift.c        what a worker that is behind gets of the one that gives
+ *   hand_over.c   what one that comes back gets besides
  *   join.c        how a worker that comes back and the others reach each other
+ *   talk.c        words with the keeper, messages with another worker
+ *   onward.c      what is done where replicas keep their steps between averages
+ *   decided.c     what a verdict decides for every worker
+ *   noted.c       what is noted while all is well
  */
 #ifndef WORKER_EXCHANGE_LOCKSTEP_SURVIVAL_PARTS_H
 #define WORKER_EXCHANGE_LOCKSTEP_SURVIVAL_PARTS_H
@@ -73,17 +75,14 @@ struct survival {
     struct message ear;
 };
 
-/* ---- survival.c ------------------------------------------------------------------------------ */
+/* ---- decided.c ------------------------------------------------------------------------------- */
 /* Is this rank among the members that the keeper named last, and has the coordinator declared its
  * process lost? */
 bool survival_is_lost(const struct survival *s, int rank);
-
 /* Takes part in no other round than this one from now on. */
 void survival_take_members(struct survival *s, const struct members *m);
 /* What the sums of an average say besides sizes. */
 void survival_take_words(struct survival *s);
-/* All have averaged. */
-void survival_begin_interval(struct survival *s);
 /* The evaluation of the verdict's step: this rank lacks it, or may have to tell it. */
 int survival_take_evaluation(struct survival *s, const struct verdict *v, bool behind,
                              struct err *e);
@@ -93,13 +92,15 @@ int survival_take_evaluation(struct survival *s, const struct verdict *v, bool b
 void survival_count_step(const struct survival *s, struct tally *to);
 /* Since the last average; made: the steps up to where others stand are. */
 void survival_forget_interval(struct survival *s, bool made);
+/* All have averaged. */
+void survival_begin_interval(struct survival *s);
+/* By rounds: all have summed what lies before the mark. */
+void survival_trim_past(struct survival *s);
 
 /* ---- onward.c -------------------------------------------------------------------------------- */
 /* Does as the keeper has decided, where replicas keep their steps. given: the giver and this rank
  * had what they needed of each other; else another verdict follows. */
 int survival_go_onward(struct survival *s, const struct verdict *v, bool given, struct err *e);
-/* By rounds: all have summed what lies before the mark. */
-void survival_trim_past(struct survival *s);
 /* Adds what this rank knows of its group to what it answers. */
 void survival_tell_group(struct survival *s);
 
@@ -118,6 +119,8 @@ enum given { GIVEN, PEER_LOST };
 int survival_wait_for_peer(void *s, struct message *m, struct err *e);
 /* Data of a fixed size to one worker, or from one, by such a wait. */
 int survival_pass(struct survival *s, int peer, bool give, void *data, size_t bytes, struct err *e);
+
+/* ---- gift.c ---------------------------------------------------------------------------------- */
 /* To those that are behind, and from the giver: enum given, or negative. */
 int survival_give(struct survival *s, const struct verdict *v, struct err *e);
 int survival_take(struct survival *s, const struct verdict *v, struct err *e);

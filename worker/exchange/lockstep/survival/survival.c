@@ -4,18 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/log.h"
-
 /* ---- while all is well ----------------------------------------------------------------------- */
 
 bool survival_is_possible(const struct rank_env *env)
 {
     return env->lost && env->comm->workers > 1;
-}
-
-bool survival_is_lost(const struct survival *s, int rank)
-{
-    return members_lost(&s->heard.members, s->l->env, rank);
 }
 
 static bool one_is_lost(const struct survival *s)
@@ -93,15 +86,6 @@ static int use_sums(struct survival *s, const struct survival_step *step, struct
     return rc;
 }
 
-void survival_take_words(struct survival *s)
-{
-    struct lockstep *l = s->l;
-    l->at.stop = s->said.stop;
-    l->at.pause = s->said.pause;
-    l->at.checkpoint = s->said.checkpoint;
-    l->asked_checkpoint = l->asked_checkpoint && !l->at.checkpoint;
-}
-
 /* The step that others have ended: this rank's gradient is in it. */
 static int end_step(struct survival *s, const struct survival_step *step, struct err *e)
 {
@@ -149,24 +133,6 @@ static double share_of_last(const struct survival *s)
     return all > 0 ? (double)s->last[c->rank] / (double)all : 0;
 }
 
-int survival_take_evaluation(struct survival *s, const struct verdict *v, bool behind,
-                             struct err *e)
-{
-    struct lockstep *l = s->l;
-    if (!v->evaluated || !(behind || v->first_changed)) {
-        return 0;
-    }
-    l->best =
-        v->best; /* as the keeper has it: the first worker may not have told of a better one */
-    if (!behind) {
-        return lockstep_take_evaluation(l, l->at.last_loss, l->at.last_accuracy, l->at.last_samples,
-                                        e);
-    }
-    l->at.left = s->said.left;
-    return lockstep_take_evaluation(l, s->said.test_loss, s->said.test_accuracy,
-                                    s->said.test_samples, e);
-}
-
 /* The average that others have ended: this rank's replica is in it, and now is the average. */
 static int end_interval(struct survival *s, const struct verdict *v, struct err *e)
 {
@@ -194,21 +160,6 @@ static int go_back(struct survival *s, const struct verdict *v, struct err *e)
     }
     survival_forget_interval(s, false);
     return rollback_return(s->back, e);
-}
-
-void survival_take_members(struct survival *s, const struct members *m)
-{
-    struct comm *c = s->l->env->comm;
-    comm_drop(c, m->lost, m->n_lost, m->round);
-    s->members = *m;
-    if (s->l->env->seats && m->n_lost > 0) {
-        c->t->ops->open_door(c->t);
-    }
-    if (lockstep_is_first(s->l)) {
-        log_info("survival", "goes on with the workers that are there",
-                 "step=%lld lost=%d there=%d round=%d", (long long)s->l->at.step, m->n_lost,
-                 c->n_members[COMM_ALL], m->round);
-    }
 }
 
 static int adopt(struct survival *s, const struct verdict *v, const struct survival_step *step,
