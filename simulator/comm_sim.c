@@ -1,5 +1,5 @@
-/* Transport on a virtual clock: see comm_sim.h. Ranks in fibers, their operations, and the loop
- * over events; messages, links and rings have files of their own (world.h).
+/* Transport on a virtual clock: see comm_sim.h. What a rank asks of it, and the loop over events;
+ * ranks, messages, links and rings have files of their own (world.h).
  *
  * An operation that was started is stepped when one of its messages is through, also while the
  * rank's fiber computes, as the communication thread does over MPI. */
@@ -13,65 +13,6 @@
 
 enum { STACK_BYTES = 1 << 20 };
 
-/* ---- operations
- * -----------------------------------------------------------------------------------------------
- *
- * transport_req.impl[0] is the state, impl[1] the operation that the message belongs to. */
-
-void world_posted(const struct sim_rank *r, struct transport_req *req)
-{
-    memset(req, 0, sizeof *req);
-    req->impl[0] = REQ_BUSY;
-    req->impl[1] = (uint64_t)(uintptr_t)r->stepping;
-}
-
-void world_through(struct sim_rank *r, struct transport_req *req, uint64_t state)
-{
-    struct comm_op *op = (struct comm_op *)(uintptr_t)req->impl[1];
-    req->impl[0] = state;
-    if (op == NULL || op == r->stepping) {
-        r->again = true;
-        return;
-    }
-    if (r->n_ready == r->ready_room) {
-        r->ready_room = r->ready_room ? 2 * r->ready_room : 8;
-        r->ready = realloc(r->ready, (size_t)r->ready_room * sizeof(struct comm_op *));
-        BUG_ON(!r->ready);
-    }
-    r->ready[r->n_ready++] = op;
-}
-
-static int step_op(struct sim_rank *r, struct comm_op *op)
-{
-    int rc;
-    r->stepping = op;
-    do {
-        r->again = false;
-        rc = op->step(op, &r->base);
-    } while (rc == 0 && r->again);
-    r->stepping = NULL;
-    if (rc != 0) {
-        op->finished = r->world->now;
-        atomic_store(&op->state, rc);
-    }
-    return rc;
-}
-
-/* Steps the operations whose messages got through. An operation that has ended still exists: its
- * owner's fiber runs only after this. */
-static void step_ops(struct sim_rank *r)
-{
-    for (int i = 0; i < r->n_ready; i++) {
-        if (atomic_load(&r->ready[i]->state) == 0) {
-            step_op(r, r->ready[i]);
-        }
-    }
-    r->n_ready = 0;
-    if (r->waiting && atomic_load(&r->waiting->state) != 0) {
-        r->runnable = true;
-    }
-}
-
 /* ---- ranks ----------------------------------------------------------------------------------- */
 
 static void sim_start(struct transport *t, struct comm_op *op)
@@ -80,7 +21,7 @@ static void sim_start(struct transport *t, struct comm_op *op)
     atomic_store(&op->state, 0);
     op->started = r->world->now;
     op->next = NULL;
-    step_op(r, op);
+    world_step(r, op);
 }
 
 static int sim_wait(struct transport *t, struct comm_op *op, int parts, double deadline)
@@ -263,29 +204,6 @@ int world_set(struct world *w, int rank, void (*fn)(void *arg), void *arg, struc
     return w->ranks[rank].fiber ? 0 : -ERR_MEMORY;
 }
 
-/* Runs a rank until it blocks, and again while what it did made it runnable. */
-static void run_rank(struct sim_rank *r)
-{
-    if (fiber_ended(r->fiber)) {
-        return;
-    }
-    do {
-        r->runnable = false;
-        fiber_resume(r->fiber);
-        if (!fiber_ended(r->fiber)) {
-            step_ops(r);
-        }
-    } while (r->runnable && !fiber_ended(r->fiber));
-}
-
-void world_wake(struct sim_rank *r)
-{
-    step_ops(r);
-    if (r->runnable) {
-        run_rank(r);
-    }
-}
-
 static void handle(struct world *w, const struct event *ev)
 {
     if (ev->kind == EVENT_RING) {
@@ -332,7 +250,7 @@ static int deadlock(const struct world *w, struct err *e)
 int world_run(struct world *w, struct err *e)
 {
     for (int i = w->size - 1; i >= 0; i--) { /* servers first, so that they listen */
-        run_rank(&w->ranks[i]);
+        world_run_rank(&w->ranks[i]);
     }
     while (w->n_heap > 0) {
         struct event ev = events_pop(w);

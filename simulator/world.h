@@ -1,7 +1,8 @@
 /* What the files of the virtual transport share, and no other file includes: the world with its
  * ranks, events, messages, links and rings.
  *
- *   comm_sim.c      ranks in fibers, operations, the loop over events
+ *   comm_sim.c      the transport's table, the loop over events
+ *   ranks.c         ranks in fibers, and their operations
  *   events.c        the events in their order
  *   messages.c      sends, receives, a worker's last message
  *   server_link.c   a server's link, shared by its clients
@@ -150,10 +151,14 @@ int rings_join(struct transport *t, const struct transport_ring *ring,
                struct transport_req *req);        /* transport_ops.ring */
 void rings_end(struct world *w, uint64_t serial); /* the time of EVENT_RING has come */
 
-/* ---- comm_sim.c ------------------------------------------------------------------------------ */
+/* ---- ranks.c --------------------------------------------------------------------------------- */
 /* A message of the operation that is being stepped is under way; a message has ended. */
 void world_posted(const struct sim_rank *r, struct transport_req *req);
 void world_through(struct sim_rank *r, struct transport_req *req, uint64_t state);
+/* Steps an operation of the rank; its state. */
+int world_step(struct sim_rank *r, struct comm_op *op);
+/* Runs a rank until it blocks, and again while what it did made it runnable. */
+void world_run_rank(struct sim_rank *r);
 /* Steps the rank's operations that are in `ready`, and resumes the rank if it can go on. */
 void world_wake(struct sim_rank *r);
 
