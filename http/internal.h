@@ -43,6 +43,7 @@ struct http_server {
     struct pages *pages;             /* the page's files, read and compressed */
     struct recent *recent;           /* answers that many ask for */
     struct tally *tally;             /* what events say, counted */
+    const struct route *routes;      /* the table, for those that tell of it */
     struct histogram *timings;       /* [routes]: seconds from header to answer; owned */
     struct work *work;               /* threads of handlers */
     struct MHD_Daemon *daemon;

@@ -5,7 +5,6 @@
  */
 #include "http/routes.h"
 
-#include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -258,30 +257,6 @@ static bool fits_below(const char *pattern, const char *path)
     size_t n = strlen(pattern);
     return n > 0 && pattern[n - 1] == '*' && strncmp(pattern, path, n - 1) == 0 &&
            strncmp(path, "/api/", 5) != 0;
-}
-
-void route_schema(const char *of, char out[ROUTE_SCHEMA])
-{
-    size_t n = of && isupper((unsigned char)of[0]) ? strcspn(of, "|") : 0;
-    snprintf(out, ROUTE_SCHEMA, "%.*s", (int)n, of ? of : "");
-}
-
-bool route_uploads(const struct route *r)
-{
-    return r->way == ROUTE_UPLOADS || r->way == ROUTE_UPLOADS_DATA;
-}
-
-const char *route_type(const struct route *r)
-{
-    if (!r->response || strcmp(r->response, "*/*") == 0) {
-        return NULL;
-    }
-    return isupper((unsigned char)r->response[0]) ? "application/json" : r->response;
-}
-
-bool route_gives_csv(const struct route *r)
-{
-    return r->response && strstr(r->response, "|text/csv");
 }
 
 static void allow(struct route_match *out, const char *method)

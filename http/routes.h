@@ -58,6 +58,8 @@ struct route {
 extern const struct route routes[];
 int routes_count(void);
 
+/* ---- route.c: what a line says --------------------------------------------------------------- */
+
 /* Is its body a file? */
 bool route_uploads(const struct route *r);
 /* The media type of its answer; NULL: it has no body, or is a file of any type ("*"). */
@@ -67,6 +69,8 @@ bool route_gives_csv(const struct route *r);
 enum { ROUTE_SCHEMA = 64 };
 /* The schema of a request or answer, "Series"; "" for one that is not JSON, and for NULL. */
 void route_schema(const char *of, char out[ROUTE_SCHEMA]);
+
+/* ---- routes.c: which line is a request's ----------------------------------------------------- */
 
 #define ROUTE_METHODS "GET, HEAD, POST, PATCH, DELETE, OPTIONS" /* all that there are */
 

@@ -233,6 +233,7 @@ static int copy_config(struct http_server *s, const struct http_config *c, struc
 static int start_counting(struct http_server *s, struct err *e)
 {
     int n = routes_count();
+    s->routes = routes;
     s->timings = calloc((size_t)n, sizeof(*s->timings));
     if (!s->timings) {
         return err_set(e, ERR_MEMORY, "cannot start the HTTP server: memory ran out");
@@ -356,12 +357,11 @@ void http_read_again(struct http_server *s)
 
 int http_link(struct http_server *s, char *out, struct err *e)
 {
-    char code[AUTH_TOKEN], address[HOSTS_NAME + 16];
+    char code[AUTH_TOKEN];
     struct store *store = connections_store(s->connections, e);
     if (!store || auth_link(store, ROLE_ADMIN, "", code, e) < 0) {
         return -(int)e->code;
     }
-    hosts_address(&s->hosts, address, sizeof(address));
-    snprintf(out, 512, "%s://%s/#token=%s", http_scheme(s), address, code);
+    hosts_link(&s->hosts, code, out);
     return 0;
 }

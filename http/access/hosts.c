@@ -153,3 +153,10 @@ void hosts_address(const struct hosts *h, char *out, size_t bytes)
         snprintf(out, bytes, strchr(h->listen, ':') ? "[%s]:%d" : "%s:%d", h->listen, h->port);
     }
 }
+
+void hosts_link(const struct hosts *h, const char *code, char out[HOSTS_LINK])
+{
+    char address[HOSTS_NAME + 16];
+    hosts_address(h, address, sizeof(address));
+    snprintf(out, HOSTS_LINK, "%s://%s/#token=%s", h->tls ? "https" : "http", address, code);
+}

@@ -34,5 +34,8 @@ bool hosts_own_origin(const char *origin, const char *host_header);
 /* "127.0.0.1:8080": the address that a browser on this machine, or of the first allowed host,
  * opens. */
 void hosts_address(const struct hosts *h, char *out, size_t bytes);
+enum { HOSTS_LINK = 512 };
+/* The same as a link that opens the page, with the code of a session to come. */
+void hosts_link(const struct hosts *h, const char *code, char out[HOSTS_LINK]);
 
 #endif

@@ -198,7 +198,7 @@ static enum auth_role link_role(struct request *q, const json_t *body)
 int api_link(struct request *q, struct reply *out, struct err *e)
 {
     static const char *const keys[] = {"role", NULL};
-    char code[AUTH_TOKEN], address[HOSTS_NAME + 16], url[512];
+    char code[AUTH_TOKEN], url[HOSTS_LINK];
     if (q->who.by_proxy) { /* its session would outlive what the proxy says */
         return err_set(e, ERR_FORBIDDEN, "people who come through the proxy sign in there");
     }
@@ -215,8 +215,7 @@ int api_link(struct request *q, struct reply *out, struct err *e)
     if (!store || auth_link(store, role, q->who.token, code, e) < 0) {
         return -(int)e->code;
     }
-    hosts_address(&q->server->hosts, address, sizeof(address));
-    snprintf(url, sizeof(url), "%s://%s/#token=%s", http_scheme(q->server), address, code);
+    hosts_link(&q->server->hosts, code, url);
     return reply_set_json(out, 201,
                           json_pack("{s:s, s:s, s:i}", "url", url, "role", auth_role_name(role),
                                     "seconds", AUTH_LINK_SECONDS),

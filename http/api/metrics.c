@@ -4,7 +4,6 @@
  */
 #include <dirent.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -67,7 +66,8 @@ static void add_timings(struct buf *b, struct http_server *s)
     char labels[ROUTE_ARG_BYTES];
     head(b, "evenstep_http_request_seconds", "histogram",
          "Time from a request's header to its answer, by route.");
-    for (int i = 0; i < routes_count(); i++) {
+    const struct route *routes = s->routes;
+    for (int i = 0; routes[i].method; i++) {
         if (histogram_count(&s->timings[i]) > 0) {
             snprintf(labels, sizeof(labels), "method=\"%s\",route=\"%s\"", routes[i].method,
                      routes[i].pattern);

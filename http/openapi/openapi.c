@@ -5,16 +5,16 @@
 
 #include <ctype.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "http/api/api.h"
 #include "http/openapi/schemas.h"
 #include "http/content/text.h"
+#include "http/internal.h"
 #include "http/request/request.h"
 #include "job/spec/spec.h"
 
-static json_t *paths_json(void)
+static json_t *paths_json(const struct route *routes)
 {
     json_t *paths = json_object();
     for (const struct route *r = routes; r->method; r++) {
@@ -68,7 +68,7 @@ static json_t *tags_json(void)
 }
 
 /* OpenAPI 3.1. New reference. Files of the page (patterns with a star) are not part of it. */
-static json_t *description(void)
+static json_t *description(const struct route *routes)
 {
     return json_pack("{s:s, s:{s:s, s:s, s:s, s:s}, s:[{s:s}], s:o, s:[{s:[]}, {s:[]}], s:o, s:o}",
                      "openapi", "3.1.0", "info", "title", "Evenstep", "version", "1", "summary",
@@ -76,24 +76,33 @@ static json_t *description(void)
                      "Every error is application/problem+json with every mistake at once. What the "
                      "words mean is in docs/http-api.md.",
                      "servers", "url", "/", "tags", tags_json(), "security", "token", "session",
-                     "paths", paths_json(), "components", components_json());
+                     "paths", paths_json(routes), "components", components_json());
 }
 
-static pthread_once_t made_once = PTHREAD_ONCE_INIT;
-static struct text *made; /* kept until the process ends; NULL: memory ran out */
-
-static void make_text(void)
+static struct text *make_text(const struct route *routes)
 {
     size_t len = 0;
-    json_t *j = description();
+    json_t *j = description(routes);
     char *text = j ? jsonx_dump(j, false, &len) : NULL;
     json_decref(j);
-    made = text_new("application/json", text, len);
+    return text_new("application/json", text, len);
+}
+
+/* Kept until the process ends; NULL: memory ran out. */
+static struct text *text_of(const struct route *routes)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static struct text *made;
+    pthread_mutex_lock(&lock);
+    if (!made) {
+        made = make_text(routes);
+    }
+    pthread_mutex_unlock(&lock);
+    return made;
 }
 
 int api_openapi(struct request *q, struct reply *out, struct err *e)
 {
-    (void)q;
-    pthread_once(&made_once, make_text);
+    struct text *made = text_of(q->server->routes);
     return reply_set_shared(out, 200, made ? text_ref(made) : NULL, "no-store", e);
 }
