@@ -70,13 +70,18 @@ struct script {
     bool by_name; /* called as a function of Redis (functions.c), since not only coordinators do */
     char name[STORE_FUNCTION]; /* store_script_name() */
     atomic_bool named;
-    struct script *fenced; /* the same behind LUA_FENCE: fence_script() */
+    struct script *fenced; /* the same behind LUA_FENCE, made at its first use and never freed */
 };
 
 /* One command by its arguments (binary safe). The reply is never NULL on success and never an
  * error; freeReplyObject. */
 redisReply *store_command(struct store *s, int argc, const char **argv, const size_t *lens,
                           struct err *e);
+/* The same with the reply as it came, an error too, or NULL; store_check() makes of it what
+ * store_command() gives. */
+redisReply *store_raw(struct store *s, int argc, const char **argv, const size_t *lens,
+                      struct err *e);
+redisReply *store_check(struct store *s, redisReply *r, struct err *e);
 /* As redisCommand. */
 redisReply *store_commandf(struct store *s, struct err *e, const char *fmt, ...);
 /* Several commands in one round trip: append them, then take as many replies as were appended. A
@@ -96,13 +101,10 @@ redisReply *store_script(struct store *s, struct script *script, int nkeys, cons
  * thread that asks computes it. */
 const char *store_script_name(struct script *script);
 
-/* fence.c: the script behind LUA_FENCE, made at its first use and never freed; NULL: memory ran
- * out. */
-struct script *fence_script(struct script *plain);
 /* A command that changes something a coordinator owns; behind the fence where there is one. */
 redisReply *store_change(struct store *s, int argc, const char **argv, struct err *e);
 
-/* functions.c: scripts with by_name, each in the file of its call. */
+/* Those with by_name, each in the file of its call. */
 extern struct script report_script, fact_script, node_put_script, node_gpu_script,
     node_remove_script, host_put_script, host_remove_script, mail_put_script, node_load_script;
 /* Loads one; 0 where it is there already. */

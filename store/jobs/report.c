@@ -14,12 +14,6 @@
 
 #include "job/seal.h"
 
-void store_seal_with(struct store *s, const struct sign_key *key)
-{
-    s->seal = *key;
-    seal_of_rows(key, &s->seal_rows);
-}
-
 /* ---- what a rank reports --------------------------------------------------------------------- */
 
 struct script report_script = {.text = LUA_CLOCK LUA_REPORT, .by_name = true};

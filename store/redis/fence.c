@@ -11,7 +11,6 @@
 #include "store/internal.h"
 #include "store/lua.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,27 +22,6 @@
 void store_fence(struct store *s, const struct store_fence *fence)
 {
     s->fence = fence;
-}
-
-struct script *fence_script(struct script *plain)
-{
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&lock);
-    if (!plain->fenced) {
-        size_t n = strlen(LUA_FENCE) + strlen(plain->text) + 1;
-        struct script *both = calloc(1, sizeof *both);
-        char *text = malloc(n);
-        if (both && text) {
-            snprintf(text, n, "%s%s", LUA_FENCE, plain->text);
-            both->text = text;
-            plain->fenced = both;
-        } else {
-            free(both);
-            free(text);
-        }
-    }
-    pthread_mutex_unlock(&lock);
-    return plain->fenced;
 }
 
 static struct script change_script = {.text = LUA_CHANGE};

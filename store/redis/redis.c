@@ -1,6 +1,6 @@
 /* The connection to Redis: opened at first use, checked before each command, opened again after a
- * failure; commands whose replies have been checked; scripts. Everything else in store/ goes
- * through these few functions; reply.c reads what they return.
+ * failure; commands whose replies have been checked. Everything else in store/ goes through these
+ * few functions; script.c runs scripts by them, reply.c reads what they return.
  *
  * A command whose reply did not come back may have been carried out, so it is never sent twice. A
  * connection that the server closed while it was idle (Redis was restarted) is noticed before
@@ -9,9 +9,7 @@
 #include "store/internal.h"
 
 #include <errno.h>
-#include <openssl/evp.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,7 +18,7 @@
 #include <sys/socket.h>
 
 #include "common/machine/disk.h"
-#include "common/text/hex.h"
+#include "job/seal.h"
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
@@ -39,6 +37,12 @@ static void survive_sigpipe(void)
         struct sigaction sa = {.sa_handler = on_sigpipe, .sa_flags = SA_RESTART};
         sigaction(SIGPIPE, &sa, NULL);
     }
+}
+
+void store_seal_with(struct store *s, const struct sign_key *key)
+{
+    s->seal = *key;
+    seal_of_rows(key, &s->seal_rows);
 }
 
 struct store *store_open(const char *url, const char *password, struct err *e)
@@ -233,6 +237,17 @@ redisReply *store_command(struct store *s, int argc, const char **argv, const si
     return check(s, &s->redis, redisCommandArgv(s->redis, argc, argv, lens), e);
 }
 
+redisReply *store_raw(struct store *s, int argc, const char **argv, const size_t *lens,
+                      struct err *e)
+{
+    return ready(s, &s->redis, e) < 0 ? NULL : redisCommandArgv(s->redis, argc, argv, lens);
+}
+
+redisReply *store_check(struct store *s, redisReply *r, struct err *e)
+{
+    return r || s->redis ? check(s, &s->redis, r, e) : NULL;
+}
+
 redisReply *store_commandf(struct store *s, struct err *e, const char *fmt, ...)
 {
     if (ready(s, &s->redis, e) < 0) {
@@ -331,115 +346,3 @@ int store_ping(struct store *s, struct err *e)
 }
 
 /* ---- scripts --------------------------------------------------------------------------------- */
-
-static void hex_digest(const EVP_MD *kind, const void *bytes, size_t n, char *out)
-{
-    unsigned char md[EVP_MAX_MD_SIZE];
-    unsigned len = 0;
-    BUG_ON(!EVP_Digest(bytes, n, md, &len, kind, NULL));
-    hex_of(out, md, len);
-}
-
-void store_hex_sha256(const void *bytes, size_t n, char out[65])
-{
-    hex_digest(EVP_sha256(), bytes, n, out);
-}
-
-static void name_script(struct script *script)
-{
-    char digest[65];
-    size_t n = strlen(script->text);
-    hex_digest(script->by_name ? EVP_sha256() : EVP_sha1(), script->text, n, digest);
-    snprintf(script->name, sizeof script->name, "%s%.40s", script->by_name ? "es_" : "", digest);
-}
-
-const char *store_script_name(struct script *script)
-{
-    if (!atomic_load_explicit(&script->named, memory_order_acquire)) {
-        static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-        pthread_mutex_lock(&lock);
-        if (!script->named) { /* else another thread was first, and may be reading it */
-            name_script(script);
-            atomic_store_explicit(&script->named, true, memory_order_release);
-        }
-        pthread_mutex_unlock(&lock);
-    }
-    return script->name;
-}
-
-/* What a script is called with: EVALSHA, its hash, how many keys, keys, arguments; behind the fence
- * the lease is one key more and the token one argument more. */
-struct call {
-    const char **argv;
-    size_t *lens;
-    int argc;
-};
-
-static void call_add(struct call *c, const char *text, size_t n)
-{
-    c->argv[c->argc] = text;
-    c->lens[c->argc++] = n;
-}
-
-static redisReply *run_script(struct store *s, struct call *c, struct script *script, struct err *e)
-{
-    if (ready(s, &s->redis, e) < 0) {
-        return NULL;
-    }
-    redisReply *r = redisCommandArgv(s->redis, c->argc, c->argv, c->lens);
-    if (r && r->type == REDIS_REPLY_ERROR && !strncmp(r->str, "NOSCRIPT", 8)) {
-        freeReplyObject(r);
-        c->argv[0] = "EVAL";
-        c->lens[0] = 4;
-        c->argv[1] = script->text;
-        c->lens[1] = strlen(script->text);
-        r = redisCommandArgv(s->redis, c->argc, c->argv, c->lens);
-    } else if (r && r->type == REDIS_REPLY_ERROR && strstr(r->str, "Function not found")) {
-        freeReplyObject(r);
-        if (store_function_load(s, script, e) < 0) {
-            return NULL;
-        }
-        r = redisCommandArgv(s->redis, c->argc, c->argv, c->lens);
-    }
-    return check(s, &s->redis, r, e);
-}
-
-redisReply *store_script(struct store *s, struct script *script, int nkeys, const char **keys,
-                         int nargs, const char **args, const size_t *lens, struct err *e)
-{
-    const struct store_fence *fence = s->fence;
-    size_t most = (size_t)(5 + nkeys + nargs);
-    struct call c = {calloc(most, sizeof *c.argv), calloc(most, sizeof *c.lens), 0};
-    redisReply *r = NULL;
-    char count[16], token[24];
-    const char *how, *name;
-    script = fence ? fence_script(script) : script;
-    if (!c.argv || !c.lens || !script) {
-        err_set(e, ERR_MEMORY, "cannot run a script in the store: memory ran out");
-        goto out;
-    }
-    snprintf(count, sizeof count, "%d", nkeys + (fence ? 1 : 0));
-    how = script->by_name ? "FCALL" : "EVALSHA"; /* a function is never fenced */
-    name = store_script_name(script);
-    call_add(&c, how, strlen(how));
-    call_add(&c, name, strlen(name));
-    call_add(&c, count, strlen(count));
-    for (int i = 0; i < nkeys; i++) {
-        call_add(&c, keys[i], strlen(keys[i]));
-    }
-    if (fence) {
-        call_add(&c, key_text(KEY_LEADER), strlen(key_text(KEY_LEADER)));
-    }
-    for (int i = 0; i < nargs; i++) {
-        call_add(&c, args[i], lens ? lens[i] : strlen(args[i]));
-    }
-    if (fence) {
-        snprintf(token, sizeof token, "%lld", (long long)atomic_load(&fence->token));
-        call_add(&c, token, strlen(token));
-    }
-    r = run_script(s, &c, script, e);
-out:
-    free(c.argv);
-    free(c.lens);
-    return r;
-}
