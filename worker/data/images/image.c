@@ -1,4 +1,4 @@
-/* Which codec a file needs, what its sides may be, and from pixels to a sample: see image.h. */
+/* Which codec a file needs, and from pixels to a sample: see image.h. */
 #include "worker/data/images/image.h"
 
 #include <stdlib.h>
@@ -12,27 +12,6 @@ static const struct codec *const codecs[] = {&image_jpeg, &image_png, NULL};
 size_t image_form_bytes(const struct image_form *form)
 {
     return (size_t)form->height * (size_t)form->width * (size_t)form->channels;
-}
-
-int image_check_sides(const char *name, int64_t height, int64_t width, struct err *e)
-{
-    if (height < 1 || width < 1 || height > IMAGE_SIDE || width > IMAGE_SIDE ||
-        height * width > IMAGE_PIXELS) {
-        return err_set(e, ERR_DATA,
-                       "'%s' has %lld x %lld pixels; at most %d on a side and %d million in all "
-                       "are read",
-                       name, (long long)height, (long long)width, IMAGE_SIDE,
-                       IMAGE_PIXELS / 1000000);
-    }
-    return 0;
-}
-
-int image_room(const char *name, struct pixels *out, struct err *e)
-{
-    out->at = malloc((size_t)out->height * (size_t)out->width * (size_t)out->channels);
-    return out->at ? 0
-                   : err_set(e, ERR_MEMORY, "cannot decode '%s' of %d x %d pixels: memory ran out",
-                             name, out->height, out->width);
 }
 
 /* Luma of n pixels of three channels, as whole numbers of 16 bits: 0.299 red, 0.587 green, 0.114
