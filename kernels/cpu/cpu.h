@@ -225,6 +225,8 @@ void cpu_arena_return(struct cpu_arenas *a, struct cpu_arena *one);
  * tenth longer. Not cleared; freed by free.
  */
 void *cpu_aligned(size_t bytes);
+
+/* cpu/operands.c: what an operator asks of its program. */
 /* Zeroed floats aligned to 64 bytes, freed with the program. NULL: memory ran out, reported. */
 float *cpu_alloc(struct cpu_program *p, size_t floats, struct err *e);
 /* While a step is prepared: it will need so much of p->scratch. */
@@ -232,6 +234,10 @@ void cpu_scratch(struct cpu_program *p, size_t bytes);
 /* The flat block's range of a step's tensor (0: weight, 1: bias). */
 float *cpu_param(struct cpu_program *p, const struct cpu_step *s, int tensor);
 float *cpu_param_grad(struct cpu_program *p, const struct cpu_step *s, int tensor);
+/* How many samples of the current tile the minibatch really has: 0 to p->samples. */
+int cpu_present(const struct cpu_program *p, const struct dev_input *in);
+/* Everything that cpu_alloc() gave. */
+void cpu_free_chunks(struct cpu_program *p);
 
 /* Loss (cpu/loss.c) of p->head_fp32: adds to the sums in `out`, writes its part of the gradient of
  * the mean over in->count samples when training, zero for the samples beyond. */
@@ -250,8 +256,6 @@ int cpu_program_group(struct cpu_program *p, int group, const struct dev_input *
                       struct err *e);
 int cpu_program_loss(struct cpu_program *p, const struct dev_input *in, struct dev_result *out,
                      float *logits, struct err *e);
-/* How many samples of the current tile the minibatch really has: 0 to p->samples. */
-int cpu_present(const struct cpu_program *p, const struct dev_input *in);
 
 struct dev_program *cpu_team_new(struct dev_replica *r, int batch, size_t bucket_bytes,
                                  struct err *e);
