@@ -248,11 +248,17 @@ struct store_rows {
 };
 /* Takes the rows of an entry; negative: it is not taken, and the reading ends with that. */
 typedef int store_rows_fn(void *ctx, const struct store_rows *entry, struct err *e);
-/* Calls fn for the entries of n ranks past their positions, at most `count` of each. Returns how
- * many the busiest had. With facts_at, none are handed out where a fact waits beyond that place:
- * *facts is set. Else both are NULL. */
-int store_rows_read(struct store *s, const char *id, const struct store_tail *tails, int n,
-                    int count, const char *facts_at, bool *facts, store_rows_fn *fn, void *ctx,
+struct store_rows_ask {
+    const struct store_tail *tails; /* [n] the positions of so many ranks, which are moved */
+    int n;
+    int count;            /* entries of each at most */
+    const char *facts_at; /* where a fact waits beyond that place no rows are handed out, */
+    bool *facts;          /* and this is set; or both NULL */
+    store_rows_fn *fn;
+    void *ctx;
+};
+/* Calls fn for the entries past the positions. Returns how many the busiest rank had. */
+int store_rows_read(struct store *s, const char *id, const struct store_rows_ask *ask,
                     struct err *e);
 /* Removes rows up to these positions from the store, since they are on disk. */
 int store_rows_trim(struct store *s, const char *id, const struct store_tail *tails, int n,

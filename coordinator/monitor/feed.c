@@ -104,19 +104,24 @@ static int entries_of(const struct feed *f, int rows, int each)
  * request takes entries for large, and those that follow grow while they are small. */
 int feed_read(struct feed *f, int most, bool *facts, struct err *e)
 {
-    const char *facts_at = facts ? f->facts : NULL;
-    int n, count = entries_of(f, most, ENTRY_ROWS);
+    struct store_rows_ask ask = {.tails = f->tails,
+                                 .n = f->ranks,
+                                 .count = entries_of(f, most, ENTRY_ROWS),
+                                 .facts_at = facts ? f->facts : NULL,
+                                 .facts = facts,
+                                 .fn = on_rows,
+                                 .ctx = f};
+    int n;
     bool full;
     f->taken = 0;
     do {
         int before = f->taken;
         f->largest = 1;
-        n = store_rows_read(f->store, f->job, f->tails, f->ranks, count, facts_at, facts, on_rows,
-                            f, e);
+        n = store_rows_read(f->store, f->job, &ask, e);
         f->taken = f->taken > before ? f->taken : before + n; /* entries without a row */
-        full = n == count;
+        full = n == ask.count;
         int next = entries_of(f, most - f->taken, f->largest);
-        count = next < 2 * count ? next : 2 * count;
+        ask.count = next < 2 * ask.count ? next : 2 * ask.count;
     } while (full && f->taken < most);
     return n < 0 ? n : full ? FEED_MAY_WAIT : FEED_NONE_WAIT;
 }

@@ -132,10 +132,9 @@ static int mended(struct store *s, const char *key, int rc, struct err *e)
 /* Only streams that have something new are in the answer, in the order in which they were asked
  * for. */
 static int take_streams(const redisReply *r, const struct reading *reading,
-                        const struct store_tail *tails, bool *facts, store_rows_fn *fn, void *ctx,
-                        struct err *e)
+                        const struct store_rows_ask *ask, struct err *e)
 {
-    int streams = reply_array(r, 0, e), most = 0, k = 0, first = facts ? 1 : 0;
+    int streams = reply_array(r, 0, e), most = 0, k = 0, first = ask->facts ? 1 : 0;
     for (int i = 0; i < streams; i++) {
         const redisReply *list = NULL;
         const char *key = "";
@@ -150,10 +149,10 @@ static int take_streams(const redisReply *r, const struct reading *reading,
             return err_set(e, ERR_DATA, "the store answered with a stream that nobody asked for");
         }
         if (k < first) {
-            *facts = true;
+            *ask->facts = true;
             return 0;
         }
-        if ((n = take_rows(list, n, &tails[k - first], fn, ctx, e)) < 0) {
+        if ((n = take_rows(list, n, &ask->tails[k - first], ask->fn, ask->ctx, e)) < 0) {
             return n;
         }
         most = n > most ? n : most;
@@ -161,14 +160,13 @@ static int take_streams(const redisReply *r, const struct reading *reading,
     return streams < 0 ? streams : most;
 }
 
-int store_rows_read(struct store *s, const char *id, const struct store_tail *tails, int n,
-                    int count, const char *facts_at, bool *facts, store_rows_fn *fn, void *ctx,
+int store_rows_read(struct store *s, const char *id, const struct store_rows_ask *ask,
                     struct err *e)
 {
     char most[16];
     struct reading reading;
     redisReply *r = NULL;
-    int rc = reading_init(&reading, id, facts_at, tails, n, e);
+    int rc = reading_init(&reading, id, ask->facts_at, ask->tails, ask->n, e), count = ask->count;
     snprintf(most, sizeof most, "%d", count < 1 ? 1 : count > READ_MOST ? READ_MOST : count);
     if (rc >= 0) {
         reading.argv[0] = "XREAD";
@@ -176,7 +174,7 @@ int store_rows_read(struct store *s, const char *id, const struct store_tail *ta
         reading.argv[2] = most;
         reading.argv[3] = "STREAMS";
         r = store_command(s, 4 + 2 * reading.n, reading.argv, NULL, e);
-        rc = r ? take_streams(r, &reading, tails, facts, fn, ctx, e) : store_failed(e);
+        rc = r ? take_streams(r, &reading, ask, e) : store_failed(e);
     }
     for (int i = 0; rc == -ERR_DATA && i < reading.n; i++) {
         rc = mended(s, reading.keys[i], rc, e);

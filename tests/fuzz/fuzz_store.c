@@ -127,7 +127,8 @@ static void read_feed(struct store *s)
     bool gap;
     struct store_tail tails[2] = {{0, last}, {1, other}};
     bool facts = false;
-    RETURNS(store_rows_read(s, job, tails, 2, 100, facts_at, &facts, on_rows, NULL, e));
+    const struct store_rows_ask ask = {tails, 2, 100, facts_at, &facts, on_rows, NULL};
+    RETURNS(store_rows_read(s, job, &ask, e));
     MUST(store_facts_read(s, job, last, 100, e));
     MUST(store_events_read(s, last, 100, 0, &gap, e));
     MUST(store_beats(s, job, 8, e));

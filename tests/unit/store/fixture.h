@@ -100,7 +100,9 @@ static inline int rows_of(struct store *s, const char *id, int rank, char *last,
                           store_rows_fn *fn, void *ctx, struct err *e)
 {
     struct store_tail tail = {rank, last};
-    return store_rows_read(s, id, &tail, 1, count, NULL, NULL, fn, ctx, e);
+    const struct store_rows_ask ask = {
+        .tails = &tail, .n = 1, .count = count, .fn = fn, .ctx = ctx};
+    return store_rows_read(s, id, &ask, e);
 }
 
 /* What the i-th of these events says. */

@@ -95,25 +95,24 @@ static void all_ranks_are_read_at_once_each_from_its_place(void **state)
     struct store_tail tails[3] = {{0, last[0]}, {1, last[1]}, {2, last[2]}};
     struct row row = {.step = 1};
     struct seen seen = {0};
+    const struct store_rows_ask ask = {.tails = tails, .n = 3, .count = 4, .fn = see, .ctx = &seen};
     new_job(s, spec_text, 0, id);
     for (int i = 0; i < 5; i++) {
         OK(report_rows(s, id, 0, &row, 1, &err_));
         OK(report_rows(s, id, i % 2 ? 0 : 2, &row, 1, &err_));
     }
-    assert_int_equal(store_rows_read(s, id, tails, 3, 4, NULL, NULL, see, &seen, &err_),
-                     4); /* the busiest */
+    assert_int_equal(store_rows_read(s, id, &ask, &err_), 4); /* the busiest */
     assert_int_equal(seen.rows, 7);
     assert_int_equal(seen.ranks, 5); /* rank 1 said nothing */
     assert_string_equal(last[1], "0-0");
     seen.refuses = true;
-    assert_int_equal(store_rows_read(s, id, tails, 3, 4, NULL, NULL, see, &seen, &err_), -ERR_IO);
+    assert_int_equal(store_rows_read(s, id, &ask, &err_), -ERR_IO);
     seen.refuses = false;
-    assert_int_equal(store_rows_read(s, id, tails, 3, 4, NULL, NULL, see, &seen, &err_),
-                     3); /* what was refused comes again */
+    assert_int_equal(store_rows_read(s, id, &ask, &err_), 3); /* what was refused comes again */
     assert_int_equal(seen.rows, 10);
     OK(store_rows_trim(s, id, tails, 3, &err_));
     snprintf(last[0], STORE_PLACE, "0-0");
-    assert_int_equal(store_rows_read(s, id, tails, 3, 4, NULL, NULL, see, &seen, &err_), 0);
+    assert_int_equal(store_rows_read(s, id, &ask, &err_), 0);
 }
 
 static void rows_wait_while_a_fact_does(void **state)
@@ -124,16 +123,17 @@ static void rows_wait_while_a_fact_does(void **state)
     struct row row = {.step = 1};
     struct seen seen = {0};
     bool facts = false;
+    const struct store_rows_ask ask = {&tail, 1, 10, facts_at, &facts, see, &seen};
     json_t *fact = json_of("{\"type\":\"restored\"}");
     new_job(s, spec_text, 0, id);
     OK(report_rows(s, id, 0, &row, 1, &err_));
     OK(store_fact_add(s, id, fact, &err_));
-    assert_int_equal(store_rows_read(s, id, &tail, 1, 10, facts_at, &facts, see, &seen, &err_), 0);
+    assert_int_equal(store_rows_read(s, id, &ask, &err_), 0);
     assert_true(facts);
     assert_int_equal(seen.rows, 0);
     json_decref(store_facts_read(s, id, facts_at, 10, &err_));
     facts = false;
-    assert_int_equal(store_rows_read(s, id, &tail, 1, 10, facts_at, &facts, see, &seen, &err_), 1);
+    assert_int_equal(store_rows_read(s, id, &ask, &err_), 1);
     assert_false(facts);
     assert_int_equal(seen.rows, 1);
     json_decref(fact);

@@ -107,8 +107,10 @@ static struct seen read_rows(struct place *p, int64_t until)
     struct seen s = {.ordered = true, .sealed = true};
     char last[STORE_PLACE] = "0-0";
     struct store_tail tail = {0, last};
+    const struct store_rows_ask ask = {
+        .tails = &tail, .n = 1, .count = 1000, .fn = on_rows, .ctx = &s};
     for (double by = clock_now() + 60; s.last < until && clock_now() < by;) {
-        store_rows_read(p->store, job, &tail, 1, 1000, NULL, NULL, on_rows, &s, &err_);
+        store_rows_read(p->store, job, &ask, &err_);
     }
     return s;
 }
