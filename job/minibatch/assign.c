@@ -24,23 +24,30 @@ static double clamp(double x, double low, double high)
     return x < low ? low : x > high ? high : x;
 }
 
-static int upper(const int *max_batch, int i, int B)
+struct nodes { /* and what they share out */
+    int n;
+    const double *a, *k;  /* [n] seconds of a step: a + k x samples */
+    const int *max_batch; /* [n], or NULL */
+    int B, min_batch;
+};
+
+static int upper(const struct nodes *of, int i)
 {
-    return max_batch && max_batch[i] > 0 && max_batch[i] < B ? max_batch[i] : B;
+    const int *most = of->max_batch;
+    return most && most[i] > 0 && most[i] < of->B ? most[i] : of->B;
 }
 
 /* Gives `left` samples away (or takes them back) in steps of `unit`, always where the ideal is
  * farthest off. Returns what could not be moved. */
-static int settle(int left, int unit, const double *ideal, int *sizes, const int *max_batch,
-                  int workers, int B, int min_batch)
+static int settle(const struct nodes *of, int left, int unit, const double *ideal, int *sizes)
 {
     while (abs(left) >= unit) {
         int best = -1, sign = left > 0 ? 1 : -1;
         double most = -INFINITY;
-        for (int i = 0; i < workers; i++) {
+        for (int i = 0; i < of->n; i++) {
             int moved = sizes[i] + sign * unit;
             double off = sign * (ideal[i] - sizes[i]);
-            if (moved >= min_batch && moved <= upper(max_batch, i, B) && off > most) {
+            if (moved >= of->min_batch && moved <= upper(of, i) && off > most) {
                 best = i;
                 most = off;
             }
@@ -61,12 +68,12 @@ static bool flat(double k) /* its time does not grow with the minibatch */
 
 /* What each gets at the cut `T`; flat nodes, whose line no cut finds, get up to `most`. Returns the
  * sum. */
-static double cut_at(double T, double most, const double *a, const double *k, const int *max_batch,
-                     int workers, int B, int min_batch, double *ideal)
+static double cut_at(const struct nodes *of, double T, double most, double *ideal)
 {
     double sum = 0;
-    for (int i = 0; i < workers; i++) {
-        ideal[i] = clamp(flat(k[i]) ? most : (T - a[i]) / k[i], min_batch, upper(max_batch, i, B));
+    for (int i = 0; i < of->n; i++) {
+        double all = flat(of->k[i]) ? most : (T - of->a[i]) / of->k[i];
+        ideal[i] = clamp(all, of->min_batch, upper(of, i));
         sum += ideal[i];
     }
     return sum;
@@ -74,23 +81,22 @@ static double cut_at(double T, double most, const double *a, const double *k, co
 
 /* The exact split into fractions. Flat nodes first: they take their largest minibatches, or share
  * what the others' least ones leave. */
-static void cut(const double *a, const double *k, const int *max_batch, int workers, int B,
-                int min_batch, double *ideal)
+static void cut(const struct nodes *of, double *ideal)
 {
     double low = 0, high = 0;
-    bool full = cut_at(-INFINITY, B, a, k, max_batch, workers, B, min_batch, ideal) > B;
-    for (int i = 0; i < workers; i++) {
-        double end = flat(k[i]) ? 0 : a[i] + k[i] * upper(max_batch, i, B);
+    int B = of->B;
+    bool full = cut_at(of, -INFINITY, B, ideal) > B;
+    for (int i = 0; i < of->n; i++) {
+        double end = flat(of->k[i]) ? 0 : of->a[i] + of->k[i] * upper(of, i);
         high = end > high ? end : high;
     }
     high = full ? B : high;
     for (int n = 0; n < HALVINGS; n++) {
         double middle = 0.5 * (low + high);
-        double sum = cut_at(full ? -INFINITY : middle, full ? middle : B, a, k, max_batch, workers,
-                            B, min_batch, ideal);
+        double sum = cut_at(of, full ? -INFINITY : middle, full ? middle : B, ideal);
         *(sum < B ? &low : &high) = middle;
     }
-    cut_at(full ? -INFINITY : high, full ? high : B, a, k, max_batch, workers, B, min_batch, ideal);
+    cut_at(of, full ? -INFINITY : high, full ? high : B, ideal);
 }
 
 double assign_equal_finish(const double *a, const double *k, const int *max_batch, int workers,
@@ -98,38 +104,39 @@ double assign_equal_finish(const double *a, const double *k, const int *max_batc
 {
     double most = 0;
     min_batch = min_batch < 1 ? 1 : min_batch;
+    const struct nodes nodes = {workers, a, k, max_batch, B, min_batch};
     for (int i = 0; i < workers; i++) {
-        if (upper(max_batch, i, B) < min_batch) {
+        if (upper(&nodes, i) < min_batch) {
             return -1;
         }
-        most += upper(max_batch, i, B);
+        most += upper(&nodes, i);
     }
     if (most < B || (double)min_batch * workers > B) {
         return -1;
     }
     double *ideal = calloc((size_t)workers, sizeof *ideal);
     BUG_ON(!ideal);
-    cut(a, k, max_batch, workers, B, min_batch, ideal);
+    cut(&nodes, ideal);
     int unit = quantum > 1 && B >= workers * quantum ? quantum : 1, left = B, fastest = 0;
     for (int i = 0; i < workers; i++) {
         sizes[i] = (int)((ideal[i] + 1e-6) / unit) * unit;
         if (sizes[i] < min_batch) {
             int up = (min_batch + unit - 1) / unit * unit;
-            sizes[i] = up <= upper(max_batch, i, B) ? up : min_batch;
+            sizes[i] = up <= upper(&nodes, i) ? up : min_batch;
         }
         left -= sizes[i];
         fastest = k[i] < k[fastest] ? i : fastest;
     }
-    left = settle(left, unit, ideal, sizes, max_batch, workers, B, min_batch);
-    if (left < 0 && settle(-unit, unit, ideal, sizes, max_batch, workers, B, min_batch) == 0) {
+    left = settle(&nodes, left, unit, ideal, sizes);
+    if (left < 0 && settle(&nodes, -unit, unit, ideal, sizes) == 0) {
         left += unit;
     }
-    if (left > 0 && sizes[fastest] + left <= upper(max_batch, fastest, B)) {
+    if (left > 0 && sizes[fastest] + left <= upper(&nodes, fastest)) {
         sizes[fastest] +=
             left; /* B is no multiple of the quantum: the fastest takes the remainder */
         left = 0;
     }
-    left = settle(left, 1, ideal, sizes, max_batch, workers, B, min_batch);
+    left = settle(&nodes, left, 1, ideal, sizes);
     BUG_ON(left != 0);
     double T = 0;
     for (int i = 0; i < workers; i++) {
