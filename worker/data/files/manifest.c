@@ -92,29 +92,35 @@ int manifest_open(const char *roots, const char *path, const char *name, struct 
     return fd < 0 ? err_errno(e, ERR_IO, "cannot open '%s'", file) : fd;
 }
 
-static int64_t hash_file(EVP_MD_CTX *md, int fd, char *buffer, void (*alive)(void *ctx), void *ctx)
+struct hashing {
+    EVP_MD_CTX *md;
+    char *buffer;             /* [CHUNK] */
+    void (*alive)(void *ctx); /* called now and then */
+    void *ctx;
+};
+
+static int64_t hash_file(const struct hashing *h, int fd)
 {
     int64_t bytes = 0;
-    for (ssize_t n; (n = read(fd, buffer, CHUNK)) > 0; bytes += n) {
-        EVP_DigestUpdate(md, buffer, (size_t)n);
-        alive(ctx);
+    for (ssize_t n; (n = read(fd, h->buffer, CHUNK)) > 0; bytes += n) {
+        EVP_DigestUpdate(h->md, h->buffer, (size_t)n);
+        h->alive(h->ctx);
     }
     return bytes;
 }
 
-static int hash_one(EVP_MD_CTX *md, struct offer *out, const char *roots, const char *path,
-                    const char *name, char *buffer, void (*alive)(void *ctx), void *ctx,
-                    struct err *e)
+static int hash_one(const struct hashing *h, struct offer *out, const char *roots, const char *path,
+                    const char *name, struct err *e)
 {
     char head[640];
     int fd = manifest_open(roots, path, name, e);
     if (fd < 0) {
         return fd;
     }
-    int64_t bytes = hash_file(md, fd, buffer, alive, ctx);
+    int64_t bytes = hash_file(h, fd);
     int n = snprintf(head, sizeof(head), "%s\n%lld\n", name, (long long)bytes);
     close(fd);
-    EVP_DigestUpdate(md, head, (size_t)n);
+    EVP_DigestUpdate(h->md, head, (size_t)n);
     return offer_add(out, name, bytes, e);
 }
 
@@ -123,12 +129,13 @@ static int hash_all(struct offer *out, const struct names *names, const char *ro
 {
     EVP_MD_CTX *md = EVP_MD_CTX_new();
     char *buffer = malloc(CHUNK);
+    const struct hashing hashing = {md, buffer, alive, ctx};
     unsigned char sum[EVP_MAX_MD_SIZE];
     int rc = md && buffer && EVP_DigestInit_ex(md, EVP_sha256(), NULL) == 1
                  ? 0
                  : err_set(e, ERR_MEMORY, "cannot list a data set: memory ran out");
     for (int i = 0; rc == 0 && i < names->n; i++) {
-        rc = hash_one(md, out, roots, path, names->items[i], buffer, alive, ctx, e);
+        rc = hash_one(&hashing, out, roots, path, names->items[i], e);
     }
     if (rc == 0) {
         EVP_DigestFinal_ex(md, sum, NULL);
