@@ -24,21 +24,31 @@ static int prepare(struct cuda_program *p, struct cuda_step *s, struct err *e)
     return 0;
 }
 
-/* c [columns][rows] = op(a) · op(b), as cuBLAS counts: c has `rows` rows, and `inner` terms are
- * added up. */
-static int product(struct cuda_program *p, cublasOperation_t op_a, cublasOperation_t op_b,
-                   size_t rows, size_t columns, size_t inner, const void *a, size_t lda,
-                   const void *b, size_t ldb, void *c, bool float_result, cudaStream_t stream,
-                   struct err *e)
+struct factor {
+    cublasOperation_t op;
+    const void *at;
+    size_t lead; /* values from one column to the next, as cuBLAS counts */
+};
+
+struct product {
+    size_t rows, columns, inner; /* `inner` terms are added up */
+    struct factor a, b;
+    void *to;
+    bool fp32; /* the result, whatever the factors are */
+};
+
+/* to [columns][rows] = op(a) · op(b), as cuBLAS counts. */
+static int multiply(struct cuda_program *p, const struct product &of, cudaStream_t stream,
+                    struct err *e)
 {
     const float one = 1, zero = 0;
     cudaDataType kind = p->precision == CUDA_BF16 ? CUDA_R_16BF : CUDA_R_32F;
-    cuda_meter_begin(__FILE__, "product", 0, 2.0 * (double)rows * (double)columns * (double)inner,
-                     stream);
-    cublasStatus_t code =
-        cublasGemmEx(p->dev->blas, op_a, op_b, (int)rows, (int)columns, (int)inner, &one, a, kind,
-                     (int)lda, b, kind, (int)ldb, &zero, c, float_result ? CUDA_R_32F : kind,
-                     (int)rows, compute_of(p->precision), CUBLAS_GEMM_DEFAULT);
+    cuda_meter_begin(__FILE__, "product", 0,
+                     2.0 * (double)of.rows * (double)of.columns * (double)of.inner, stream);
+    cublasStatus_t code = cublasGemmEx(
+        p->dev->blas, of.a.op, of.b.op, (int)of.rows, (int)of.columns, (int)of.inner, &one, of.a.at,
+        kind, (int)of.a.lead, of.b.at, kind, (int)of.b.lead, &zero, of.to,
+        of.fp32 ? CUDA_R_32F : kind, (int)of.rows, compute_of(p->precision), CUBLAS_GEMM_DEFAULT);
     cuda_meter_end(stream, cudaSuccess);
     return cuda_check_blas(code, "multiply two matrices", e);
 }
@@ -46,8 +56,13 @@ static int product(struct cuda_program *p, cublasOperation_t op_a, cublasOperati
 static int forward(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e)
 {
     size_t batch = (size_t)p->head.batch, in = s->in[0]->count, out = s->out->count;
-    TRY(product(p, CUBLAS_OP_T, CUBLAS_OP_N, out, batch, in, cuda_weights(p, s), in, s->in[0]->data,
-                in, s->out->data, false, p->dev->build, e));
+    const struct product y = {.rows = out,
+                              .columns = batch,
+                              .inner = in,
+                              .a = {CUBLAS_OP_T, cuda_weights(p, s), in},
+                              .b = {CUBLAS_OP_N, s->in[0]->data, in},
+                              .to = s->out->data};
+    TRY(multiply(p, y, p->dev->build, e));
     return pointwise_bias(p, s->out->data, s->layer->bias ? cuda_param(p, s, 1) : NULL, s->relu,
                           batch, out, e);
 }
@@ -56,11 +71,17 @@ static int weights_gradient(struct cuda_program *p, struct cuda_step *s, cudaStr
                             struct err *e)
 {
     size_t batch = (size_t)p->head.batch, in = s->in[0]->count, out = s->out->count;
+    const struct product dw = {.rows = in,
+                               .columns = out,
+                               .inner = batch,
+                               .a = {CUBLAS_OP_N, s->in[0]->data, in},
+                               .b = {CUBLAS_OP_T, s->out->grad, out},
+                               .to = cuda_param_grad(p, s, 0),
+                               .fp32 = true};
     if (!pointwise_masks(s)) {
         TRY(pointwise_bias_backward(p, s, stream, e));
     }
-    return product(p, CUBLAS_OP_N, CUBLAS_OP_T, in, out, batch, s->in[0]->data, in, s->out->grad,
-                   out, cuda_param_grad(p, s, 0), true, stream, e);
+    return multiply(p, dw, stream, e);
 }
 
 static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
@@ -73,8 +94,13 @@ static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
     if (!s->in_grad[0]) {
         return 0;
     }
-    return product(p, CUBLAS_OP_N, CUBLAS_OP_N, in, batch, out, cuda_weights(p, s), in,
-                   s->out->grad, out, *s->in_grad[0], false, p->dev->build, e);
+    const struct product dx = {.rows = in,
+                               .columns = batch,
+                               .inner = out,
+                               .a = {CUBLAS_OP_N, cuda_weights(p, s), in},
+                               .b = {CUBLAS_OP_N, s->out->grad, out},
+                               .to = *s->in_grad[0]};
+    return multiply(p, dx, p->dev->build, e);
 }
 
 const struct cuda_op cuda_dense = {
