@@ -19,7 +19,7 @@ void buf_reset(struct buf *b); /* empties, keeps the memory, clears `failed` */
 void buf_add(struct buf *b, const void *bytes, size_t n);
 void buf_adds(struct buf *b, const char *text);
 void buf_addf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-char *buf_take(struct buf *b,
-               size_t *len); /* moves the memory out; the caller frees. NULL if failed */
+/* Moves the memory out; the caller frees. NULL if `failed`. */
+char *buf_take(struct buf *b, size_t *len);
 
 #endif

@@ -4,9 +4,9 @@
 
 #include "store/store.h"
 
-/* Puts the id of a job into `by` that has not ended and whose spec contains this text (another
- * job's id, a program's digest), or that of a sweep, whose next trial may go on from one of its
- * jobs; an empty text if there is none. Fails where the store is away. */
+/* `by` gets the id of a job that has not ended and whose spec contains this text (another job's
+ * id, a program's digest). It may be the id of a sweep, whose next trial may go on from one of
+ * its jobs. "": there is none. Fails where the store is away. */
 int openjobs_name(struct store *s, const char *text, char by[STORE_ID], struct err *e);
 
 #endif

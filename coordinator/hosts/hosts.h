@@ -1,7 +1,7 @@
 /* Hosts that join: the coordinator's half of job/hostkey.h. A thread of its own takes joins out of
- * the store, refuses what must be refused with a sentence, and gives each host that joins a new
- * key, which it keeps in DIR/hosts/HOST.key (mode 0600) for the launch agent, and a user of Redis
- * (store/users.h). */
+ * the store, and refuses what must be refused with a sentence. Each host that joins gets a new key
+ * and a user of Redis (store/users.h). The key is kept in DIR/hosts/HOST.key (mode 0600) for the
+ * launch agent. */
 #ifndef COORDINATOR_HOSTS_HOSTS_H
 #define COORDINATOR_HOSTS_HOSTS_H
 

@@ -9,11 +9,11 @@
  * the slowest more than others. A row has the median of its runs, and the least and greatest step.
  *
  * Links are first those of ranks on one host. Where the nodes have trained this network together,
- * the links become as slow as makes the simulated exchange as long as the measured one
- * (predict_links.c), so that whatever slows the real one, ranks that share cores or a network, is
- * in the prediction. It stays approximate: a run ends after some hundred steps, and on nodes that
- * were not measured together the links are a guess. A job with a `cluster` of its own is predicted
- * on that. Minibatches are those that balancing would end with: a run is too short to
+ * the links become so slow that the simulated exchange takes as long as the measured one
+ * (predict_links.c). So whatever slows the real one, such as ranks that share cores or a network,
+ * is in the prediction. It stays approximate: a run ends after some hundred steps, and on nodes
+ * that were not measured together the links are a guess. A job with a `cluster` of its own is
+ * predicted on that. Minibatches are those that balancing would end with: a run is too short to
  * find them, and would show equal ones, which hold up strategies with a barrier more than others.
  * Each call has its own processes, a folder of its own, and a limit in time.
  */

@@ -6,8 +6,7 @@
  *
  * What is queued is sent until the receiver answers 2xx, for a day; across restarts of the
  * coordinator, since queue and place in the events are in the store. A receiver may get a delivery
- * twice, and deliveries out of order. docs/webhooks.md is the manual for
- * receivers.
+ * twice, and deliveries out of order. docs/webhooks.md is the manual for receivers.
  */
 #ifndef COORDINATOR_WEBHOOKS_WEBHOOKS_H
 #define COORDINATOR_WEBHOOKS_WEBHOOKS_H

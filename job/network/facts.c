@@ -2,7 +2,7 @@
  *
  * Initial values are drawn by counter from (seed, tensor name, element): whoever draws them, in any
  * order, gets the same bits. The hash is the key under which step times are kept across versions of
- * the program, so it must depend on names of types and on numbers, never on the enumerators of
+ * the program. So it depends on names of types and on numbers, never on the enumerators of
  * catalog.def, which move when a line is added.
  */
 #include "job/network/network.h"

@@ -1,6 +1,5 @@
 /* Reading a JSON object key by key: checks kind and range, fills in defaults, and reports unknown
- * keys. The keys are described by the same rows as the catalogue's parameters. Inside
- * job/ only.
+ * keys. The keys are described by the same rows as the catalogue's parameters. Inside job/ only.
  *
  *   struct fields f;
  *   fields_open(&f, given, full, "/optimizer", problems);

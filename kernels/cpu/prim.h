@@ -1,11 +1,14 @@
 /* A oneDNN primitive with its arguments bound, so that running it is one call that allocates
  * nothing.
  *
- * An argument is bound in one of three ways: to a fixed address (the step's own buffer); to an
- * offset in a block of the program's replica, so that a program may serve several replicas of its
- * network in turn; or to a variable that holds the address when the primitive runs, such as a
- * value's data (the network's input is at a new address each time) or the scratch memory, which is
- * allocated after all primitives are known.
+ * An argument is bound in one of three ways:
+ *
+ *   to a fixed address             the step's own buffer
+ *   to an offset in a block of     so that a program may serve several replicas of its network in
+ *   the program's replica          turn
+ *   to a variable that holds the   a value's data, since the network's input is at a new address
+ *   address when the primitive     each time; the scratch memory, which is allocated after all
+ *   runs                           primitives are known
  */
 #ifndef KERNELS_CPU_PRIM_H
 #define KERNELS_CPU_PRIM_H

@@ -6,7 +6,7 @@
  *
  * Batch norm needs sums over the whole minibatch before it begins, in either direction. Between two
  * of them everything can be done with a few samples while they are in the cache, also the sums for
- * the next batch norm (cpu_op.gather), and values that live within a group need memory for one tile
+ * the next batch norm (cpu_op.gather). Values that live within a group need memory for one tile
  * only (cpu/memory_plan.c). A group without a batch norm next to it processes all samples at once,
  * and so does one with large weights: each tile's gradient of them is added to that of the tiles
  * before.

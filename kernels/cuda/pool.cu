@@ -1,10 +1,10 @@
 /* Max and average pooling, twin of cpu/pool.c. x [batch][h][w][c], y [batch][oh][ow][c].
  *
- * Our own kernels: the forward pass of a max pool keeps which element of its window each maximum
- * was (the first, where several are equal), and the backward pass has one thread per pack of the
- * input, which reads all windows that contain it. So there are no atomic additions, a run gives the
- * same bits each time, and no element of the gradient must be cleared first. A mean counts the
- * zeros of the padding.
+ * Our own kernels. The forward pass of a max pool keeps which element of its window each maximum
+ * was (the first, where several are equal). The backward pass has one thread per pack of the input,
+ * which reads all windows that contain it. So there are no atomic additions, a run gives the same
+ * bits each time, and no element of the gradient must be cleared first. A mean counts the zeros of
+ * the padding.
  *
  * A max pool also adds the bias of the convolution before it and applies its relu to the maximum
  * (cuda_step.finishes): the convolution's output is read once, and its gradient is masked already.

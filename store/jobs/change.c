@@ -3,8 +3,8 @@
  * Every change of a state is one Lua script: it compares the state with what the caller saw, writes
  * the fields, moves the id between the indexes and publishes the event, all or nothing. Two
  * schedulers, or a scheduler and a user, can therefore both try; one of them gets ERR_CONFLICT.
- * Fields and documents are in documents.c, reading as JSON in view.c, the
- * scripts in store/lua, the keys in keys.def.
+ * Fields and documents are in documents.c, reading as JSON in view.c, the scripts in store/lua, the
+ * keys in keys.def.
  */
 #include "store/internal.h"
 #include "store/lua.h"

@@ -2,8 +2,8 @@
  * strategy's hint predicts the next slice; a wrong hint costs the time of gathering, never a wrong
  * sample.
  *
- * Two buffers take turns: the samples of a loader_get stay valid until the next loader_get, while
- * the thread fills the other buffer and sends it to a device that has memory of its own
+ * Two buffers take turns. The samples of a loader_get stay valid until the next loader_get.
+ * Meanwhile the thread fills the other buffer, and sends it to a device that has memory of its own
  * (loader_feed), so that the copy is complete, too, before the samples are asked for. Buffers grow
  * when a larger slice comes for the first time and never shrink; a step allocates nothing.
  */

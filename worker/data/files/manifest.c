@@ -1,6 +1,6 @@
-/* See manifest.h. The key is the SHA-256 over the bytes, the name and the length of every file in
- * the order of names, so that two hosts with the same files come to the same key, and a file that
- * was added or renamed changes it.
+/* See manifest.h. The key is the SHA-256 over the bytes, the name and the length of every file, in
+ * the order of names. So two hosts with the same files come to the same key, and a file that was
+ * added or renamed changes it.
  */
 #include "worker/data/files/manifest.h"
 

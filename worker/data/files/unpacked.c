@@ -1,6 +1,6 @@
-/* See unpacked.h. The cache's key is the SHA-256 over a word of our own and the packed bytes, so
- * that a file which was replaced under its name is unpacked anew, and one that two data sets share
- * is unpacked once. The rank that gets the lock writes; the others wait and map what it wrote. */
+/* See unpacked.h. The cache's key is the SHA-256 over a word of our own and the packed bytes. So a
+ * file that was replaced under its name is unpacked anew, and one that two data sets share is
+ * unpacked once. The rank that gets the lock writes; the others wait and map what it wrote. */
 #include "worker/data/files/unpacked.h"
 
 #include <fcntl.h>

@@ -1,7 +1,6 @@
-/* The ways of an all-reduce (ring.c, doubling.c), which its front (allreduce.c) chooses from, and
- * what they share (allreduce_ways.c). Inside
- * worker/exchange/transport only. A step returns COMM_DONE, COMM_UNDER_WAY or negative, with the
- * op's err set. */
+/* The ways of an all-reduce (ring.c, doubling.c), which its front (allreduce.c) chooses from,
+ * and what they share (allreduce_ways.c). Inside worker/exchange/transport only. A step returns
+ * COMM_DONE, COMM_UNDER_WAY or negative, with the op's err set. */
 #ifndef WORKER_EXCHANGE_ALLREDUCE_WAYS_H
 #define WORKER_EXCHANGE_ALLREDUCE_WAYS_H
 

@@ -1,9 +1,9 @@
 /* The communication thread: see comm_thread.h.
  *
- * Operations come to it through a queue under a lock; it steps each until it is done, spins for a
- * short while after every message (the next round of a ring follows soon), then sleeps 20 to 200
- * microseconds between polls, 1,000 in a long wait, so that a wait costs the computing threads
- * nothing (a blocking MPI call would take half of a core). Waiters sleep on a condition.
+ * Operations come to it through a queue under a lock. It steps each until it is done. It spins for
+ * a short while after every message, since the next round of a ring follows soon; then it sleeps 20
+ * to 200 microseconds between polls, 1,000 in a long wait. So a wait costs the computing threads
+ * nothing, where a blocking MPI call would take half of a core. Waiters sleep on a condition.
  *
  * A large message moves only while MPI is called, by default three fragments of 32 KB a call where
  * the kernel does not let one rank read another's memory. So larger fragments and more of them are

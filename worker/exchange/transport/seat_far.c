@@ -14,8 +14,8 @@
 
 enum { WAITING_MOST = 64 };
 static const double retry_seconds = 0.02;
-/* A connection of which no byte comes is left to the kernel for so long: who only connects holds
- * nobody up. */
+/* A connection on which no byte comes is left to the kernel for so long, so that one who only
+ * connects delays nobody. */
 static const int silence_seconds = 30;
 static const struct timeval hello_patience = {.tv_usec = 50000}, knock_patience = {.tv_sec = 2};
 

@@ -1,7 +1,7 @@
-/* The program as a process: a child of the rank, in a process group of its own, with an environment
- * that is made for it (nothing of ours is inherited but what any program needs) and with its output
- * in the rank's log, line by line. A thread reads the output; the last lines are kept for the
- * sentence that says how the program ended.
+/* The program as a process: a child of the rank, in a process group of its own. Its environment is
+ * made for it: of ours it inherits only what any program needs. A thread reads its output into the
+ * rank's log, line by line, and keeps the last lines for the sentence that says how the program
+ * ended.
  *
  * The main thread starts it: PR_SET_PDEATHSIG fires when the thread that forked ends, and the main
  * thread is the one that lives as long as the rank.

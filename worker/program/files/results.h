@@ -5,8 +5,8 @@
  *                                 when the run has ended
  *
  * Files that the keeper itself writes (the model, the state) are never replaced; links are left
- * out. Files
- * that rank 0's program wrote elsewhere in its folder are named in its log, since they go with it.
+ * out. Files that rank 0's program wrote elsewhere in its folder are named in its log, since they
+ * go with it.
  */
 #ifndef WORKER_PROGRAM_FILES_RESULTS_H
 #define WORKER_PROGRAM_FILES_RESULTS_H

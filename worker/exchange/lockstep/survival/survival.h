@@ -7,11 +7,15 @@
  *
  * The sums under way are cancelled, the keeper says from which step all go on (verdict.h), and the
  * ring is rebuilt without the lost worker, or with the one that has come back. Then there are four
- * cases. Where a step can be computed
- * again, next() cuts the same samples by the new minibatches. Where a user's program computed the
- * gradients, the others sum them once more, and the lost worker's samples come in later steps.
- * Where replicas differ between averages, all return to the last average, or to the last round that
- * all have summed (rollback.h); users' programs keep their steps, and average once more (past.h).
+ * cases:
+ *
+ *   a step can be computed again       next() cuts the same samples by the new minibatches
+ *   a user's program computed the      the others sum them once more, and the lost worker's
+ *   gradients                          samples come in later steps
+ *   replicas differ between averages   all return to the last average, or to the last round that
+ *                                      all have summed (rollback.h)
+ *   users' programs made the steps     they keep them, and average once more (past.h)
+ *
  * survivors.h is the keeper's half. Inside worker/exchange/lockstep only. */
 #ifndef WORKER_EXCHANGE_LOCKSTEP_SURVIVAL_SURVIVAL_H
 #define WORKER_EXCHANGE_LOCKSTEP_SURVIVAL_SURVIVAL_H
