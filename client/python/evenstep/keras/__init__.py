@@ -17,7 +17,9 @@ tensor.
 describe.py   what the rank is told: weights, optimizers, loss, data
 rows.py       the arrays of fit(), by the rows that the rank hands out
 pipeline.py   a tf.data.Dataset, a PyDataset or a DataLoader in place of arrays
-steps.py      a step: values into the block and out of it, and what the rank answers
+steps.py      a step: when a slice begins, its gradients, what the rank answers
+block.py      weights and moving statistics in the shared block
+state.py      what a process that is started again goes on from
 backends.py   the exchange within a graph of TensorFlow, and on PyTorch
 between.py    what fit() calls between two steps, and between two epochs
 counters.py   what Keras' own callbacks count, in a state
@@ -142,7 +144,7 @@ class _Program:
                 'with reduction="sum" each node would add the penalties of regularizers once more: '
                 "take a loss that is a mean"
             )
-        self.run.on_start, self.run.reload = self.steps.start, self.steps.reload
+        self.run.on_start, self.run.reload = self.steps.start, self.steps.state.reload
         if self.run.workers > 1:
             self._tell(rows)
         model.train_function = None  # one made before has no exchange in it
@@ -190,7 +192,7 @@ class _Program:
         history = keras.callbacks.History()
         history.set_model(self.model)
         history.on_train_begin()
-        history.history = self.steps.recall()
+        history.history = self.steps.state.recall()
         self.model.history = history
         return history
 
@@ -217,7 +219,7 @@ class _Program:
         if isinstance(callbacks, keras.callbacks.CallbackList):
             callbacks = callbacks.callbacks
         callbacks = self._without_backups(callbacks)
-        self.steps.callbacks = callbacks
+        self.steps.state.callbacks = callbacks
         told["callbacks"] = keras.callbacks.CallbackList(
             [Between(self.steps), *callbacks],
             add_history=True,
@@ -228,5 +230,5 @@ class _Program:
             model=self.model,
         )
         history = self._fit(**told)
-        self.steps.remember(history.history)
+        self.steps.state.remember(history.history)
         return history

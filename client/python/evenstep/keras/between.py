@@ -24,21 +24,21 @@ class Between(keras.callbacks.Callback):
 
     def on_epoch_begin(self, epoch, logs=None):
         self.steps.drained = False
-        self.steps.scheduled = True
+        self.steps.state.scheduled = True
         self.steps.seen = 0
         self.means = {}
 
     def on_train_batch_begin(self, batch, logs=None):
         piece = self.steps.next()
-        self.steps.keep_rates(piece)
-        self.steps.give_counters()
+        self.steps.state.keep_rates(piece)
+        self.steps.state.give_counters()
         if piece is None and self.steps.run.over:
             self.model.stop_training = True
 
     def on_train_batch_end(self, batch, logs=None):
         self.steps.finish_step()
         if self.steps.stream.is_ending():
-            self.steps.scheduled = False
+            self.steps.state.scheduled = False
             named = {k: float(v) for k, v in (logs or {}).items() if np.ndim(v) == 0}
             self.means = dict(zip(named, self.steps.mean_over_ranks(list(named.values()))))
         self.steps.drained = self.steps.stream.close_epoch_if_over()
