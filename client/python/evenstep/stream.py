@@ -58,9 +58,13 @@ class Stream:
 
     def begin_loop(self):
         """What no loop has begun is sampled again, and what one took ahead is taken again."""
-        self._to_sample = deque(self._to_begin)
-        self._last_sampled = self._gave_last = False
+        self._sample_again()
+        self._gave_last = False
         self._taken = 0
+
+    def _sample_again(self):
+        self._to_sample = deque(self._to_begin)
+        self._last_sampled = False
 
     def take(self):
         """The next slice to load; None: the epoch has no more."""
@@ -185,8 +189,7 @@ class Stream:
         self._end(self.run.epoch_end, self._over)
         self.epoch, self._over = self._over + 1, None
         if not self._taken:  # else the next epoch's loop has begun
-            self._to_sample = deque(self._to_begin)
-            self._last_sampled = False
+            self._sample_again()
 
     def close(self):
         """The program ends: what its last step has to send, and the end of its epoch."""

@@ -123,7 +123,7 @@ class Passes:
         elif not self.settled and self.held_back and self.run.sums_gradients and not self.run.over:
             self._sum_held_back()
         elif not self.settled and self.kept:
-            self.run.held_back(self.samples, self._loss(), self._rate())
+            self.run.held_back(*self._figures())
         elif not self.settled and not self.run.over:
             self.run.abort()  # its pass failed, or there was none
         self.place.slice_ends(self.touched)
@@ -291,14 +291,18 @@ class Passes:
             counts = self.weight.mine != 0
             goes_on = bool(self.kept) or (counts and not self.weight.sums)
             self.gradients.complete(counts, goes_on)
-        self.answer = self.run.gradients(self.samples, self._loss(), self._rate())
+        self._sum()
+        if self.answer in (STEP, DIFFERENCE):
+            self.changed.pass_ends(self.blocks.slots)
+
+    def _sum(self):
+        """The rank has the gradients, and sums; what becomes of them."""
+        self.answer = self.run.gradients(*self._figures())
         self.served |= self.answer == SKIP and self.samples > 0
         self.settled = self.stepped = True
         self.kept = 0.0
         self._follow()
         self.gradients.add_before()
-        if self.answer in (STEP, DIFFERENCE):
-            self.changed.pass_ends(self.blocks.slots)
 
     def _follow(self):
         """What the rank's answer means for gradients and parameters."""
@@ -355,11 +359,7 @@ class Passes:
         else:
             self.gradients.complete(False, False)
         self.kept = 0.0
-        answer = self.run.gradients(self.samples, self._loss(), self._rate())
-        if answer == STEP:
-            self.gradients.give_back()
-            self.gradients.counted()
-        self.gradients.add_before()
+        self._sum()
 
     @torch.no_grad()
     def _carry(self):
@@ -368,6 +368,10 @@ class Passes:
         self.run.weight(TINY * (1.0 if self.weight.sums else total))
         self.gradients.rescale(self.kept / TINY)
         self.gradients.send()
+
+    def _figures(self):
+        """What the rank is told with gradients."""
+        return self.samples, self._loss(), self._rate()
 
     def _loss(self):
         if self.loss is None:
