@@ -46,6 +46,9 @@ static const struct opt table[] = {
     {"export-onnx", "MODEL", OPT_STRING, NULL, 0, 0, "writes this safetensors file as ONNX"},
     {"to", "FILE", OPT_STRING, NULL, 0, 0,
      "where --export-onnx writes (default: MODEL with .onnx in place of .safetensors)"},
+    {"compare", "MODEL", OPT_STRING, NULL, 0, 0,
+     "prints as JSON how far this safetensors file and that of --with are apart"},
+    {"with", "MODEL", OPT_STRING, NULL, 0, 0, "the other one of --compare"},
     {"part", "NAME", OPT_STRING, "test", 0, 0, "part of --data-set: test or train"},
     {"batch", "N", OPT_INT, "100", 1, 65536, "samples at a time of --evaluate"},
     {"outputs", "FILE", OPT_STRING, NULL, 0, 0,
@@ -76,9 +79,9 @@ static const struct manual manual = {
     .about =
         "The service starts it by mpirun, with --job, as one rank of a job's attempt. The other "
         "forms need no service: --local trains a job spec on this machine, --check says what is "
-        "wrong with one, --datasets lists data sets, --probe says what a device is, --evaluate "
-        "and --export-onnx take a model's file. For the last two, evenstep evaluate and evenstep "
-        "export are made for people.",
+        "wrong with one, --datasets lists data sets, --probe says what a device is, --evaluate, "
+        "--export-onnx and --compare take models' files. For these, evenstep evaluate, evenstep "
+        "export and evenstep run --check are made for people.",
     .options = table,
     .statuses =
         (const struct manual_term[]){
@@ -120,6 +123,7 @@ int config_parse(struct worker_config *c, int argc, char **argv, struct err *e)
     c->mode = opt_string(c->options, "probe")         ? WORKER_PROBE
               : opt_string(c->options, "evaluate")    ? WORKER_EVALUATE
               : opt_string(c->options, "export-onnx") ? WORKER_EXPORT
+              : opt_string(c->options, "compare")     ? WORKER_COMPARE
               : datasets                              ? WORKER_DATASETS
               : check                                 ? WORKER_CHECK
               : local                                 ? WORKER_LOCAL
@@ -128,7 +132,11 @@ int config_parse(struct worker_config *c, int argc, char **argv, struct err *e)
         return err_set(
             e, ERR_INVALID,
             "evenstep-worker needs --job and --store, or one of --local, --check, --probe, "
-            "--datasets, --evaluate, --export-onnx (see --help)");
+            "--datasets, --evaluate, --export-onnx, --compare (see --help)");
+    }
+    if (c->mode == WORKER_COMPARE && !opt_string(c->options, "with")) {
+        return err_set(e, ERR_INVALID,
+                       "--compare needs --with, the model that it is compared with");
     }
     return 0;
 }

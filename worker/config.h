@@ -26,7 +26,8 @@ enum worker_mode {
     WORKER_PROBE,
     WORKER_DATASETS,
     WORKER_EVALUATE,
-    WORKER_EXPORT
+    WORKER_EXPORT,
+    WORKER_COMPARE
 };
 
 struct worker_config {

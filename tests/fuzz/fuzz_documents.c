@@ -8,6 +8,7 @@
 #include "job/documents/ranks/beat.h"
 #include "job/documents/coordinator/bookmark.h"
 #include "job/documents/results/checked.h"
+#include "job/documents/results/compared.h"
 #include "job/documents/coordinator/control.h"
 #include "job/documents/people/events.h"
 #include "job/documents/ranks/fact.h"
@@ -43,6 +44,7 @@ AGAIN(launched, launched_read(&x, j, e), (void)0)
 AGAIN(bookmark, bookmark_read(&x, 3, j, e), bookmark_release(&x))
 AGAIN(measured, measured_read(&x, j, e), measured_release(&x))
 AGAIN(checked, checked_read(&x, j, e), checked_release(&x))
+AGAIN(compared, compared_read(&x, j, e), (void)0)
 AGAIN(offer, offer_read(&x, j, e), offer_release(&x))
 AGAIN(evaluations, evaluations_read(&x, j, e), evaluations_release(&x))
 
@@ -97,7 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         again_control,  again_plan,     again_beat,      again_fact,        again_launched,
         again_bookmark, again_measured, again_checked,   again_evaluations, again_summary,
         again_offer,    again_scored,   again_host_beat, again_joining_ask, again_joining_answer,
-        again_progress, again_webhook,  again_events};
+        again_progress, again_webhook,  again_events,    again_compared};
     json_t *j = size > 0 ? fuzz_json(data + 1, size - 1) : NULL;
     struct err e = {0};
     int rc;

@@ -2,6 +2,7 @@
 #include "worker/tasks/tasks.h"
 
 #include "worker/tasks/check.h"
+#include "worker/tasks/compare.h"
 #include "worker/tasks/evaluate.h"
 #include "worker/tasks/export.h"
 
@@ -42,6 +43,8 @@ int tasks_run(const struct worker_config *c, struct err *e)
         return evaluate(c, e);
     case WORKER_EXPORT:
         return export_onnx(opt_string(o, "export-onnx"), opt_string(o, "to"), e);
+    case WORKER_COMPARE:
+        return compare_models(opt_string(o, "compare"), opt_string(o, "with"), e);
     case WORKER_JOB:
     case WORKER_LOCAL:
         break;

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "job/documents/results/checked.h"
+#include "job/documents/results/compared.h"
 #include "job/documents/results/scored.h"
 #include "job/documents/results/summary.h"
 
@@ -161,6 +162,44 @@ static void the_simulator_answers_with_what_the_whole_process_needs(void **state
     checked_release(&c);
 }
 
+/* ---- compared -------------------------------------------------------------------------------- */
+
+static int read_compared(const json_t *j, struct err *e)
+{
+    struct compared c;
+    return compared_read(&c, j, e);
+}
+
+static void of_two_models_the_tensors_are_told_that_are_farthest_apart(void **state)
+{
+    static const struct wrong wrongs[] = {
+        {"tensors", "0",
+         "the answer of --compare is not valid: /tensors: must be a whole number, 1 to "
+         "9223372036854775807"},
+        {"largest", "[]",
+         "the answer of --compare is not valid: /largest: must be an array of 1 to 5 elements"},
+        {"largest/0/name", NULL,
+         "the answer of --compare is not valid: /largest/0/name: is missing"},
+    };
+    static const double differences[] = {1e-7, 3, 2e-7, NAN, 0, 2, 3, 1e-3};
+    struct compared c = {.tensors = 8, .values = 80}, got;
+    struct err e = {0};
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        compared_add(&c, (char[]){(char)('a' + i), '\0'}, differences[i]);
+    }
+    json_t *j = sent(compared_json(&c));
+    assert_read(compared_read(&got, j, &e), &e);
+    assert_true(got.tensors == 8 && got.values == 80 && got.n_largest == COMPARED_LARGEST);
+    assert_true(isnan(got.largest[0].difference) && got.largest[4].difference == 1e-3);
+    char names[COMPARED_LARGEST + 1] = "";
+    for (int i = 0; i < COMPARED_LARGEST; i++) {
+        strcat(names, got.largest[i].name);
+    }
+    assert_string_equal(names, "dbgfh");
+    EACH_SAYS(j, wrongs, read_compared);
+}
+
 /* ---- scored ---------------------------------------------------------------------------------- */
 
 static void a_score_is_read_as_it_was_written(void **state)
@@ -261,6 +300,7 @@ int main(void)
         cmocka_unit_test(a_score_without_labels_has_no_classes),
         cmocka_unit_test(a_model_that_cannot_be_scored_says_why),
         cmocka_unit_test(the_simulator_answers_with_what_the_whole_process_needs),
+        cmocka_unit_test(of_two_models_the_tensors_are_told_that_are_farthest_apart),
         cmocka_unit_test(recent_staleness_is_of_the_last_hundred_gradients),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

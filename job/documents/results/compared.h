@@ -1,0 +1,33 @@
+/* Compared: how far two models' files are apart, as `evenstep-worker --compare` prints it and
+ * `evenstep run --check` reads it. It belongs to no attempt.
+ *
+ *   {"format": 1, "tensors": 4, "values": 146, "largest": [{"name": "0.weight",
+ *    "difference": 2.1e-7}]}
+ *   {"error": {"code", "message", "hint"}}                  scored_refusal(): other tensors
+ */
+#ifndef JOB_DOCUMENTS_RESULTS_COMPARED_H
+#define JOB_DOCUMENTS_RESULTS_COMPARED_H
+
+#include "job/documents/document.h"
+
+enum { COMPARED_FORMAT = 1, COMPARED_LARGEST = 5, COMPARED_NAME = 128 };
+
+struct compared_tensor {
+    char name[COMPARED_NAME];
+    /* root mean square of what its values differ by, over that of all values of the first model;
+     * NaN: one of them is no number */
+    double difference;
+};
+
+struct compared {
+    int64_t tensors, values;
+    struct compared_tensor largest[COMPARED_LARGEST]; /* [n_largest], NaN and the greatest first */
+    int n_largest;
+};
+
+/* Keeps a tensor if it is among the largest; of equal ones the first stays. */
+void compared_add(struct compared *c, const char *name, double difference);
+json_t *compared_json(const struct compared *c); /* new reference */
+int compared_read(struct compared *out, const json_t *j, struct err *e);
+
+#endif

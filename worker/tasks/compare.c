@@ -1,0 +1,101 @@
+/* See compare.h. */
+#include "worker/tasks/compare.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/json/jsonx.h"
+#include "job/documents/results/compared.h"
+#include "job/documents/results/scored.h"
+#include "worker/checkpoint/safetensors.h"
+
+/* The i-th value of a tensor in a file, where it may be unaligned. */
+static double value_at(const struct safetensor *t, size_t i)
+{
+    float value;
+    memcpy(&value, (const char *)t->data + i * sizeof value, sizeof value);
+    return (double)value;
+}
+
+/* `other` NULL: the sum of the squares of the values themselves. */
+static double sum_of_squares(const struct safetensor *one, const struct safetensor *other)
+{
+    double sum = 0;
+    for (size_t i = 0; i < one->count; i++) {
+        double value = value_at(one, i) - (other ? value_at(other, i) : 0);
+        sum += value * value;
+    }
+    return sum;
+}
+
+static bool are_alike(const struct safetensor *one, const struct safetensor *other)
+{
+    return one->rank == other->rank &&
+           memcmp(one->dim, other->dim, (size_t)one->rank * sizeof *one->dim) == 0;
+}
+
+/* Each tensor of one model has its fellow in the other. */
+static int check_tensors(const struct safetensors *one, const struct safetensors *other,
+                         struct err *e)
+{
+    for (int i = 0; i < one->n; i++) {
+        const struct safetensor *fellow = safetensors_find(other, one->tensors[i].name);
+        if (!fellow || !are_alike(&one->tensors[i], fellow)) {
+            return err_set(e, ERR_DATA, "the models differ in tensor '%s': %s",
+                           one->tensors[i].name,
+                           fellow ? "it has another shape" : "only one of them has it");
+        }
+    }
+    return one->n == other->n
+               ? 0
+               : err_set(e, ERR_DATA, "the models have %d and %d tensors", one->n, other->n);
+}
+
+static void compare(const struct safetensors *one, const struct safetensors *other,
+                    struct compared *out)
+{
+    double squares = 0;
+    for (int i = 0; i < one->n; i++) {
+        out->values += (int64_t)one->tensors[i].count;
+        squares += sum_of_squares(&one->tensors[i], NULL);
+    }
+    out->tensors = one->n;
+    double all = out->values > 0 ? sqrt(squares / (double)out->values) : 0;
+    for (int i = 0; i < one->n; i++) {
+        const struct safetensor *t = &one->tensors[i];
+        double sum = sum_of_squares(t, safetensors_find(other, t->name)),
+               mean = t->count > 0 ? sqrt(sum / (double)t->count) : 0;
+        compared_add(out, t->name, mean == 0 ? 0 : mean / all);
+    }
+}
+
+static json_t *compared_files(const char *one, const char *other, struct err *e)
+{
+    struct safetensors a, b;
+    struct compared found = {0};
+    if (safetensors_open(&a, one, false, e) < 0) {
+        return NULL;
+    }
+    if (safetensors_open(&b, other, false, e) < 0) {
+        safetensors_close(&a);
+        return NULL;
+    }
+    if (check_tensors(&a, &b, e) == 0) {
+        compare(&a, &b, &found);
+    }
+    safetensors_close(&a);
+    safetensors_close(&b);
+    return e->code ? NULL : compared_json(&found);
+}
+
+int compare_models(const char *one, const char *other, struct err *e)
+{
+    json_t *out = compared_files(one, other, e);
+    char *text = jsonx_dump(out = out ? out : scored_refusal(e), false, NULL);
+    bool printed = text && puts(text) >= 0 && fflush(stdout) == 0;
+    free(text);
+    json_decref(out);
+    return e->code || printed ? -(int)e->code : err_set(e, ERR_IO, "cannot print the answer");
+}
