@@ -16,13 +16,16 @@
 #include "cli/jobs/fetch.h"
 #include "cli/jobs/watch.h"
 #include "cli/run/absent.h"
+#include "cli/run/check.h"
 #include "cli/run/follow.h"
+#include "cli/run/interpreter.h"
 #include "cli/run/pack.h"
 #include "cli/run/refusals.h"
 #include "cli/run/private.h"
 #include "cli/run/spec.h"
 #include "cli/session.h"
 #include "common/clock.h"
+#include "common/process/answer.h"
 #include "common/process/proc.h"
 #include "job/spec/spec.h"
 
@@ -47,6 +50,9 @@ const struct opt run_options[] = {
     {"folder", "DIR", OPT_STRING, NULL, 0, 0,
      "folder that goes to the nodes and that the program runs in (default: the file's)"},
     {"output", "DIR", OPT_STRING, NULL, 0, 0, "the job's artifacts are brought back into it"},
+    {"check", NULL, OPT_FLAG, NULL, 0, 0,
+     "trains it twice, on one worker and on three (--workers) of unequal minibatches, and says "
+     "whether both models are the same"},
     {"detach", NULL, OPT_FLAG, NULL, 0, 0, "ends when the job is submitted"},
     {"json", NULL, OPT_FLAG, NULL, 0, 0,
      "prints the job as JSON on stdout when the command ends, and nothing else there"},
@@ -170,7 +176,7 @@ static void tell_page(struct run *r)
     json_decref(answer);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- one job --------------------------------------------------------------------------------- */
 
 /* The program's folder; or its file alone, if nobody named a folder and the file's is no project's.
  */
@@ -248,7 +254,8 @@ static enum status prepare(struct run *r, const char *file)
     const char *folder = opt_string(o, "folder");
     int rc = r->program.module ? run_module_find(&r->program, file, folder, err_of(r))
                                : run_program_find(&r->program, file, folder, err_of(r));
-    if (rc < 0 || !(r->spec = run_spec(&r->program, o, err_of(r))) || pack(r) < 0 ||
+    if (rc < 0 || !(r->spec = run_spec(&r->program, o, err_of(r))) ||
+        (opt_flag(o, "check") && check_several(r->spec, o, err_of(r)) < 0) || pack(r) < 0 ||
         check_takes_part(r) < 0) {
         return STATUS_USAGE;
     }
@@ -299,6 +306,71 @@ static enum status follow(struct run *r)
                          : STATUS_DONE;
 }
 
+/* Submits a job and follows it to its end. */
+static enum status train(struct run *r)
+{
+    if (submit(r) < 0) {
+        return not_served(r);
+    }
+    tell_page(r);
+    if (opt_flag(r->session.options, "detach")) {
+        fprintf(stderr, "to follow it: evenstep watch %s\n", r->id);
+        return STATUS_DONE;
+    }
+    return follow(r);
+}
+
+/* ---- --check --------------------------------------------------------------------------------- */
+
+/* One of the two jobs. Its model comes to `file`, which is folder/ID/model.safetensors. */
+static enum status train_for_check(struct run *r, const char *folder, char file[PATH_MAX],
+                                   json_t *jobs)
+{
+    static const char name[] = "model.safetensors";
+    char own[PATH_MAX / 2];
+    enum status status = train(r);
+    json_array_append_new(jobs, json_string(r->id));
+    snprintf(own, sizeof own, "%s/%s", folder, r->id);
+    snprintf(file, PATH_MAX, "%s/%s", own, name);
+    return status == STATUS_DONE && fetch_one(&r->session, r->id, own, name, NULL) < 0
+               ? STATUS_NOT_WRITTEN
+               : status;
+}
+
+static enum status check_in(struct run *r, const char *folder)
+{
+    char alone[PATH_MAX], several[PATH_MAX];
+    json_t *asked = r->spec, *jobs = json_array();
+    r->spec = check_alone(asked);
+    fputs("check, 1 of 2: on one worker\n", stderr);
+    enum status status = train_for_check(r, folder, alone, jobs);
+    json_decref(r->spec);
+    r->spec = asked;
+    if (status == STATUS_DONE) {
+        fputs("check, 2 of 2: on several workers\n", stderr);
+        status = train_for_check(r, folder, several, jobs);
+    }
+    if (status == STATUS_DONE) {
+        status = check_compare(alone, several, jobs, r->session.json, err_of(r));
+    }
+    json_decref(jobs);
+    return status;
+}
+
+/* Both jobs, one after the other, so that as many nodes are enough as the larger one needs. */
+static enum status check(struct run *r)
+{
+    char folder[64];
+    if (answer_folder(folder, err_of(r)) < 0) {
+        return STATUS_NOT_WRITTEN;
+    }
+    enum status status = check_in(r, folder);
+    proc_remove_tree(folder, NULL);
+    return status;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
 static enum status run(struct run *r, const char *file)
 {
     enum status status = prepare(r, file);
@@ -309,60 +381,14 @@ static enum status run(struct run *r, const char *file)
         return not_served(r);
     }
     follow_catch_signals();
-    if (submit(r) < 0) {
-        return not_served(r);
+    if (opt_flag(r->session.options, "check")) {
+        return check(r);
     }
-    tell_page(r);
-    if (opt_flag(r->session.options, "detach")) {
-        fprintf(stderr, "to follow it: evenstep watch %s\n", r->id);
-    }
-    status = opt_flag(r->session.options, "detach") ? STATUS_DONE : follow(r);
-    if (r->session.json) {
+    status = train(r);
+    if (r->session.json && *r->id) {
         print_document(r);
     }
     return status;
-}
-
-/* "python3", "/usr/bin/python3.11": `evenstep run python3 train.py`, as other launchers have it. */
-static bool is_interpreter(const char *file)
-{
-    const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
-    return strncmp(name, "python", 6) == 0 && strspn(name + 6, "0123456789.") == strlen(name + 6) &&
-           (slash || access(file, F_OK) != 0);
-}
-
-/* "bash", "/bin/sh": as in `bash train.sh`. */
-static bool is_shell(const char *file)
-{
-    static const char *const shells[] = {"sh", "bash", "dash", "zsh"};
-    const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
-    bool one = false;
-    for (size_t i = 0; i < sizeof shells / sizeof *shells; i++) {
-        one = one || strcmp(name, shells[i]) == 0;
-    }
-    return one && (slash || access(file, F_OK) != 0);
-}
-
-/* `python3 FILE` becomes `--python python3 FILE`: *argc and *first count the list that is returned,
- * which the caller frees; NULL: memory ran out. */
-static char **take_interpreter(int *argc, int *first, char **argv)
-{
-    static char option[] = "--python";
-    char **list = calloc((size_t)*argc + 2, sizeof *list);
-    bool taken = list && *first + 1 < *argc && is_interpreter(argv[*first]);
-    int n = 0, before = *first - 1;
-    for (int i = 0; list && i < *argc; i++) {
-        if (taken && i == before && strcmp(argv[i], "--") == 0) {
-            continue; /* one more option follows it */
-        }
-        if (taken && i == *first) {
-            list[n++] = option;
-        }
-        list[n++] = argv[i];
-    }
-    *first += n - *argc + (taken ? 1 : 0);
-    *argc = n;
-    return list;
 }
 
 static enum status run_file(struct run *r, int argc, char **argv)
@@ -374,13 +400,13 @@ static enum status run_file(struct run *r, int argc, char **argv)
     if (strcmp(argv[0], "-m") == 0 && argc > 1) { /* as in `python3 -m package.train` */
         r->program.module = *++argv;
         argc--;
-    } else if (argv[0][0] == '-' || is_interpreter(argv[0])) {
+    } else if (argv[0][0] == '-' || interpreter_is(argv[0])) {
         err_set(err_of(r), ERR_INVALID,
                 "'%.100s': FILE, or -m MODULE, follows the interpreter, whose own options are not "
                 "passed on",
                 argv[0]);
         return STATUS_USAGE;
-    } else if (is_shell(argv[0]) && argc > 1) {
+    } else if (interpreter_is_shell(argv[0]) && argc > 1) {
         err_set(err_of(r), ERR_INVALID, "'%.100s' runs no program: a script names its shell itself",
                 argv[0]);
         err_hint(err_of(r), "#!/bin/sh in its first line, chmod +x, and `evenstep run SCRIPT`");
@@ -396,7 +422,7 @@ int command_run(int argc, char **given)
     static struct run r; /* too large for a stack */
     int first = opt_first_positional(run_options, argc, given);
     int named = first;
-    char **argv = take_interpreter(&argc, &first, given);
+    char **argv = interpreter_take(&argc, &first, given);
     BUG_ON(!argv);
     memset(&r, 0, sizeof r);
     r.program.is_python = first != named; /* whatever the file's name ends in */

@@ -1,0 +1,119 @@
+/* See check.h. */
+#include "cli/run/check.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/session.h"
+#include "cli/worker.h"
+#include "common/text/text.h"
+#include "job/documents/results/compared.h"
+
+enum { WORKERS = 3 };
+/* Sums over nodes round otherwise than those of one, which every step adds to. Programs of a few
+ * steps end some 1e-7 apart (tests/own-program); a gradient that is wrong moves them a thousand
+ * times as far. */
+static const double rounding = 1e-5;
+
+static int refuse(const char *option, const char *why, struct err *e)
+{
+    return err_set(e, ERR_INVALID, "--check and %s: %s", option, why);
+}
+
+int check_several(json_t *spec, const struct opt_values *o, struct err *e)
+{
+    const char *strategy = opt_string(o, "strategy");
+    if (opt_flag(o, "detach")) {
+        return refuse("--detach", "the result is known when both jobs have ended", e);
+    }
+    if (opt_string(o, "output")) {
+        return refuse("--output", "the two jobs are for comparison alone", e);
+    }
+    if (opt_flag(o, "ddp")) {
+        return refuse("--ddp", "such a program has equal minibatches", e);
+    }
+    if (json_object_get(spec, "elastic")) {
+        return refuse("elastic workers", "say how many, as --workers 3", e);
+    }
+    if (strategy && strcmp(strategy, "sync") != 0) {
+        return refuse("--strategy", "only sync computes the same on any number of workers", e);
+    }
+    json_int_t workers =
+        opt_given(o, "workers") ? json_integer_value(json_object_get(spec, "workers")) : WORKERS;
+    if (workers < 2) {
+        return refuse("--workers 1", "one worker is compared with several", e);
+    }
+    json_object_set_new(spec, "workers", json_integer(workers));
+    json_object_set_new(spec, "strategy", json_pack("{s:s}", "type", "sync"));
+    if (!json_object_get(spec, "batching")) {
+        json_t *weights = json_array();
+        for (json_int_t i = workers; i > 0; i--) {
+            json_array_append_new(weights, json_integer(i));
+        }
+        json_object_set_new(spec, "batching",
+                            json_pack("{s:s, s:o}", "policy", "static", "weights", weights));
+    }
+    return 0;
+}
+
+json_t *check_alone(const json_t *several)
+{
+    json_t *alone = json_deep_copy(several), *batching = json_object_get(alone, "batching");
+    json_object_set_new(alone, "workers", json_integer(1));
+    json_object_del(alone, "nodes"); /* any of them; the list may be one for each worker */
+    json_object_set_new(batching, "policy", json_string("equal"));
+    json_object_del(batching, "weights");
+    json_object_del(batching, "sizes");
+    return alone;
+}
+
+/* ---- the result ------------------------------------------------------------------------------ */
+
+static bool is_same(const struct compared *c)
+{
+    return c->largest[0].difference <= rounding; /* NaN is not */
+}
+
+static void say(const struct compared *c)
+{
+    char name[2 * COMPARED_NAME];
+    fprintf(stderr, "compared %lld values in %lld tensors; of the root mean square of all:\n",
+            (long long)c->values, (long long)c->tensors);
+    for (int i = 0; i < c->n_largest; i++) {
+        fprintf(stderr, "  %-40s differs by %.1e\n",
+                text_shown(name, sizeof name, c->largest[i].name), c->largest[i].difference);
+    }
+    if (is_same(c)) {
+        fputs("the same within rounding: several workers train this program as one does\n", stderr);
+    }
+}
+
+enum status check_compare(const char *alone, const char *several, const json_t *jobs, bool json,
+                          struct err *e)
+{
+    const char *argv[] = {NULL, "--compare", alone, "--with", several, NULL};
+    json_t *answer = worker_answer(argv, e);
+    struct compared found;
+    if (!answer || compared_read(&found, answer, e) < 0) {
+        json_decref(answer);
+        return STATUS_FAILED;
+    }
+    if (json) {
+        json_object_set(answer, "jobs", (json_t *)jobs);
+        json_object_set_new(answer, "same", json_boolean(is_same(&found)));
+        json_object_del(answer, "format");
+        session_put(answer);
+    } else {
+        say(&found);
+    }
+    json_decref(answer);
+    if (is_same(&found)) {
+        return STATUS_DONE;
+    }
+    err_set(e, ERR_DATA, "not the same: on several workers this program trains another model");
+    err_hint(e,
+             "the lines of rank 0 above may say why; so does docs/own-program-support.md: "
+             "dropout, batch norm and random numbers of each sample differ by design, so leave "
+             "them out for this; every step adds to what rounding makes, so take few");
+    return STATUS_FAILED;
+}

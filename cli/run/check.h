@@ -1,0 +1,25 @@
+/* `evenstep run --check`: does a program compute on several workers what it computes on one? It
+ * trains twice, on one worker and on several whose shares of a batch are unequal, and both models
+ * are compared. docs/own-program-training.md says what may differ. */
+#ifndef CLI_RUN_CHECK_H
+#define CLI_RUN_CHECK_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "cli/status.h"
+#include "common/opt.h"
+
+/* Makes the job of the options the one on several workers: strategy sync, three workers unless
+ * --workers says how many, static minibatches as W : W-1 : … : 1 unless the job says some of its
+ * own. Refuses options that the two jobs could not both have. */
+int check_several(json_t *spec, const struct opt_values *o, struct err *e);
+/* The same job on one worker. A new reference. */
+json_t *check_alone(const json_t *several);
+/* Compares the models of both and tells the result: on stderr, or as JSON on stdout. `jobs`: their
+ * ids, borrowed. STATUS_DONE: they are the same within rounding; STATUS_FAILED: they are not, or
+ * cannot be compared, which *e says. */
+enum status check_compare(const char *alone, const char *several, const json_t *jobs, bool json,
+                          struct err *e);
+
+#endif

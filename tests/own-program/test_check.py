@@ -1,0 +1,49 @@
+"""`evenstep run --check` of programs with PyTorch and Keras: one that several nodes train as one
+does, and losses that are another one on each node, which nothing else says."""
+
+import json
+import os
+import shutil
+
+import pytest
+
+from command import ended, run  # noqa: F401
+from conftest import python_with
+from service import Service
+
+STRANGERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "strangers")
+LOSS = "loss = F.cross_entropy(model(x[rows]), y[rows])"
+OF_THE_LARGEST = """each = F.cross_entropy(model(x[rows]), y[rows], reduction="none")
+        weight = rows % 7 + 1.0
+        loss = (each * weight / weight.max()).mean()"""
+
+
+@pytest.fixture(scope="module")
+def service():
+    nodes = ["a=cpu:1", "b=cpu:1", "c=cpu:1"]
+    with Service(nodes=nodes, options=["--allow-programs"]) as s:
+        yield s
+
+
+def checked(service, python, path):
+    backend = ["--env", "KERAS_BACKEND=torch"]
+    out, err, status = run("--check", "--json", "--python", python, *backend, path, service=service)
+    return json.loads(out), status, err
+
+
+@pytest.mark.parametrize("name, packages", [("sliced", ["torch"]),
+                                            ("keras_sequential", ["keras", "torch"])])
+def test_several_nodes_train_as_one_does(service, tmp_path, name, packages):
+    shutil.copy(os.path.join(STRANGERS, name + ".py"), tmp_path)
+    told, status, err = checked(service, python_with(*packages), tmp_path / (name + ".py"))
+    assert (told["same"], status) == (True, 0), err
+
+
+def test_a_weight_over_the_largest_of_the_batch_trains_another_model(service, tmp_path):
+    with open(os.path.join(STRANGERS, "sliced.py"), encoding="utf-8") as f:
+        text = f.read()
+    assert LOSS in text
+    (tmp_path / "largest.py").write_text(text.replace(LOSS, OF_THE_LARGEST))
+    told, status, err = checked(service, python_with("torch"), tmp_path / "largest.py")
+    assert (told["same"], status) == (False, 1) and "not the same" in err
+    assert told["largest"][0]["difference"] > 1e-4
