@@ -154,13 +154,45 @@ void spec_read_batching(struct batching_spec *b, bool of_program, struct fields 
     }
 }
 
-void spec_check_batching(const struct jobspec *spec, struct jsonx_problems *problems)
+/* `sizes` and `weights`, one for each worker. The global batch may not be known yet. */
+static void check_numbers(const struct jobspec *spec, struct jsonx_problems *problems)
 {
     const struct batching_spec *b = &spec->batching;
     int64_t W = spec->workers, B = b->global_batch, sum = 0;
     double weights = 0;
-    if (B == 0 && spec->program.given) {
-        return; /* worker/program checks it when the loader has told it */
+    for (int i = 0; i < b->n_sizes; i++) {
+        sum += b->sizes[i];
+    }
+    for (int i = 0; i < b->n_weights; i++) {
+        weights += b->weights[i];
+    }
+    if (b->n_sizes > 0 && b->n_weights > 0) {
+        jsonx_problem(problems, "/batching", "'sizes' and 'weights' exclude each other");
+    } else if (b->n_sizes > 0 && B == 0 && b->n_sizes != W) {
+        jsonx_problem(problems, "/batching/sizes", "'sizes' must be %lld numbers; these are %d",
+                      (long long)W, b->n_sizes);
+    } else if (b->n_sizes > 0 && B > 0 && (b->n_sizes != W || sum != B)) {
+        jsonx_problem(
+            problems, "/batching/sizes",
+            "'sizes' must be %lld numbers that sum to the global batch of %lld; these are %d and "
+            "sum to %lld",
+            (long long)W, (long long)B, b->n_sizes, (long long)sum);
+    } else if (b->n_weights > 0 && (b->n_weights != W || !(weights > 0))) {
+        jsonx_problem(problems, "/batching/weights",
+                      "'weights' must be %lld numbers that are not all 0; these are %d",
+                      (long long)W, b->n_weights);
+    } else if (b->policy == BATCH_STATIC && b->n_sizes == 0 && b->n_weights == 0) {
+        jsonx_problem(problems, "/batching", "the policy 'static' needs 'sizes' or 'weights'");
+    }
+}
+
+void spec_check_batching(const struct jobspec *spec, struct jsonx_problems *problems)
+{
+    const struct batching_spec *b = &spec->batching;
+    int64_t W = spec->workers, B = b->global_batch;
+    if (B == 0 && spec->program.given) { /* worker/program asks again when the loader has told it */
+        check_numbers(spec, problems);
+        return;
     }
     if (B < W * b->min_batch) {
         jsonx_problem(
@@ -177,25 +209,5 @@ void spec_check_batching(const struct jobspec *spec, struct jsonx_problems *prob
                       "minibatch of %d",
                       (long long)B, (long long)W, W == 1 ? "" : "s", b->max_batch);
     }
-    for (int i = 0; i < b->n_sizes; i++) {
-        sum += b->sizes[i];
-    }
-    for (int i = 0; i < b->n_weights; i++) {
-        weights += b->weights[i];
-    }
-    if (b->n_sizes > 0 && b->n_weights > 0) {
-        jsonx_problem(problems, "/batching", "'sizes' and 'weights' exclude each other");
-    } else if (b->n_sizes > 0 && (b->n_sizes != W || sum != B)) {
-        jsonx_problem(
-            problems, "/batching/sizes",
-            "'sizes' must be %lld numbers that sum to the global batch of %lld; these are %d and "
-            "sum to %lld",
-            (long long)W, (long long)B, b->n_sizes, (long long)sum);
-    } else if (b->n_weights > 0 && (b->n_weights != W || !(weights > 0))) {
-        jsonx_problem(problems, "/batching/weights",
-                      "'weights' must be %lld numbers that are not all 0; these are %d",
-                      (long long)W, b->n_weights);
-    } else if (b->policy == BATCH_STATIC && b->n_sizes == 0 && b->n_weights == 0) {
-        jsonx_problem(problems, "/batching", "the policy 'static' needs 'sizes' or 'weights'");
-    }
+    check_numbers(spec, problems);
 }

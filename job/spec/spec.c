@@ -257,8 +257,8 @@ static void check_together(struct jobspec *spec, int nodes, struct fields *f)
         json_object_get(json_object_get(f->full, "strategy"), "type") != NULL) {
         spec_check_strategy(spec, f->problems);
     }
-    if (spec->workers > 0 && spec->batching.global_batch > 0 && spec->batching.n_sizes >= 0 &&
-        spec->batching.n_weights >= 0) {
+    if (spec->workers > 0 && (spec->batching.global_batch > 0 || spec->program.given) &&
+        spec->batching.n_sizes >= 0 && spec->batching.n_weights >= 0) {
         spec_check_batching(spec, f->problems);
     }
     if (spec->data.format == CAT_FORMAT_GLYPHS && spec->network.n_layers > 0 &&

@@ -51,6 +51,18 @@ static void what_a_program_brings_itself_is_refused_with_its_place(void **state)
     refused("{\"program\": {\"comand\": [\"a\"]}}", "/program/comand", "command");
 }
 
+static void minibatches_are_counted_before_the_program_has_told_its_batch(void **state)
+{
+    refused("{\"batching\": {\"policy\": \"static\", \"weights\": [3, 2, 1]}}", "/batching/weights",
+            "'weights' must be 2 numbers that are not all 0; these are 3");
+    refused("{\"batching\": {\"policy\": \"static\", \"sizes\": [3, 2, 1]}}", "/batching/sizes",
+            "'sizes' must be 2 numbers; these are 3");
+    refused("{\"batching\": {\"policy\": \"static\"}}", "/batching", "needs 'sizes' or 'weights'");
+    struct parsed *p = parse_with("{\"batching\": {\"policy\": \"static\", \"sizes\": [3, 1]}}");
+    assert_int_equal(p->rc, 0);
+    done(p);
+}
+
 static void only_ddp_makes_programs_meet(void **state)
 {
     static const struct {
@@ -91,6 +103,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_program_takes_the_place_of_model_data_and_global_batch),
         cmocka_unit_test(what_a_program_brings_itself_is_refused_with_its_place),
+        cmocka_unit_test(minibatches_are_counted_before_the_program_has_told_its_batch),
         cmocka_unit_test(only_ddp_makes_programs_meet),
         cmocka_unit_test(the_schema_asks_for_no_key_of_a_program),
         cmocka_unit_test(a_word_in_place_of_a_number_is_auto_or_refused),
