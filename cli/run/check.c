@@ -20,6 +20,17 @@ static int refuse(const char *option, const char *why, struct err *e)
     return err_set(e, ERR_INVALID, "--check and %s: %s", option, why);
 }
 
+/* What a program does not seed itself would begin otherwise in each job (client/python). */
+static void seed(json_t *program)
+{
+    json_t *env = json_object_get(program, "env");
+    env = env ? json_incref(env) : json_object();
+    if (!json_object_get(env, "CHECK_SEED")) {
+        json_object_set_new(env, "CHECK_SEED", json_string("0"));
+    }
+    json_object_set_new(program, "env", env);
+}
+
 int check_several(json_t *spec, const struct opt_values *o, struct err *e)
 {
     const char *strategy = opt_string(o, "strategy");
@@ -45,6 +56,7 @@ int check_several(json_t *spec, const struct opt_values *o, struct err *e)
     }
     json_object_set_new(spec, "workers", json_integer(workers));
     json_object_set_new(spec, "strategy", json_pack("{s:s}", "type", "sync"));
+    seed(json_object_get(spec, "program"));
     if (!json_object_get(spec, "batching")) {
         json_t *weights = json_array();
         for (json_int_t i = workers; i > 0; i--) {

@@ -124,3 +124,34 @@ def test_a_plain_make_leaves_what_evenstep_run_needs():
     told = subprocess.run(["make", "-C", ROOT, "-n", "-W", "client/lib/join.c", "all"],
                           capture_output=True, text=True, check=True)
     assert "libevenstep.so" in told.stdout
+
+
+def python(code, *arguments, **variables):
+    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True,
+                          env={**environment(), **variables}, check=True).stdout
+
+
+@pytest.mark.parametrize("framework, version, said", [
+    ("torch", "2.0.1+cu117", "evenstep takes torch 2.1 or newer, and this program has 2.0.1+cu117"),
+    ("torch", "2.1.0", ""), ("torch", "2.15.0a0", ""), ("keras", "3.10.0", ""),
+    ("keras", "2.15.0", "evenstep takes keras 3.3 or newer, and this program has 2.15.0")])
+def test_a_framework_that_is_too_old_is_refused_by_its_version(framework, version, said):
+    code = """
+import sys, types
+sys.modules[sys.argv[1]] = types.ModuleType(sys.argv[1])
+sys.modules[sys.argv[1]].__version__ = sys.argv[2]
+import evenstep.versions
+try:
+    evenstep.versions.check(sys.argv[1])
+except evenstep.Error as refused:
+    print(refused)
+"""
+    assert python(code, framework, version).strip() == said
+
+
+def test_in_a_check_unseeded_programs_draw_the_same_numbers():
+    """`evenstep run --check` compares two runs of a program."""
+    draw = "import random, evenstep, numpy; print(random.random(), numpy.random.rand())"
+    of_zero = python(draw, CHECK_SEED="0")
+    assert of_zero == python(draw, CHECK_SEED="0") != python(draw, CHECK_SEED="1")
+    assert python(draw) != python(draw)

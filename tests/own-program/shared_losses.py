@@ -1,18 +1,22 @@
 """Losses of a batch that two nodes share: which of them are the whole batch's, by their gradients,
 and what is said of each. Prints one JSON object: {loss: [off, said]}.
 
+"old": what is known of a loss is what PyTorch before 2.5 tells.
 off: the distance of the shares' mean gradient, weighted by what each share counts, from the whole
 batch's, relative to it; said: what the program is told or refused with, the first words.
 """
 import json
+import sys
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from evenstep.run import Error
-from evenstep.torch.loss import told
+from evenstep.torch.loss import chain, divisor as divisors, told
 from evenstep.torch.loss.divisor import Divisor
+
+divisors.TELLS_SHAPES &= sys.argv[1:] != ["old"]
 
 torch.manual_seed(0)
 WHOLE, SHARES = 16, (slice(0, 10), slice(10, 16))
@@ -431,6 +435,7 @@ TEXT = {name: getattr(told, name) for name in REFUSALS}
 NAMES = {getattr(told, name): name for name in ("SCALED", "CURVED", "RATIO", "COMPARED",
                                                    "SEVERAL_MEANS", "TIMES_COUNT", "BALANCED",
                                                    "RAGGED", "AVERAGED", "IS_SUM")}
+NAMES[chain.OLD] = "OLD"
 
 
 class Run:

@@ -10,13 +10,32 @@ very objects that it gave. docs/own-program.md has the rest.
 
 import contextlib
 import os
+import random
 
 from .run import Error, alone, note_asked, run
+from .versions import check
 
 __version__ = "0.1.0"
 __all__ = ["Error", "alone", "epochs", "is_main", "log", "no_sync", "prepare", "rank"]
 __all__ += ["state_dict", "steps", "weight", "world_size"]
 
+
+
+def _begin_alike():
+    """`evenstep run --check` compares two runs of a program. What it does not seed itself would be
+    another start in each: Keras' first weights, which come from Python's random numbers, and data
+    that NumPy draws. PyTorch begins with one and the same seed anyway."""
+    seed = os.environ.get("CHECK_SEED")
+    if seed is None:
+        return
+    random.seed(int(seed))
+    with contextlib.suppress(ImportError):
+        import numpy
+
+        numpy.random.seed(int(seed))
+
+
+_begin_alike()
 _program = None  # what prepare made: no_sync, weight and state_dict of its framework
 _objects = ()  # what a program that runs alone prepared
 
@@ -38,11 +57,13 @@ def prepare(*objects, **options):
         raise TypeError("prepare() needs at least a model and a loader")
     if not alone():
         if any(_is_keras(o) for o in objects):
+            check("keras")
             from . import keras
 
             if len(objects) > 1 or type(objects[0]) in (list, tuple):
                 return keras.loop.prepare(objects, **options)
             return keras.prepare(objects[0], **options)
+        check("torch")
         from . import torch
 
         if torch.trainers.take(objects):

@@ -5,6 +5,7 @@ from time import perf_counter
 
 import numpy as np
 from keras import tree
+from keras.src.trainers import data_adapters
 from keras.src.trainers.data_adapters import array_slicing
 from keras.src.trainers.data_adapters.array_data_adapter import (
     ArrayDataAdapter,
@@ -107,3 +108,15 @@ class Rows(DataAdapter):
     batch_size = property(lambda self: self.batch)
     has_partial_batch = property(lambda self: self.count % self.batch != 0)
     partial_batch_size = property(lambda self: self.count % self.batch or None)
+
+
+def _take_adapters(of=data_adapters.get_data_adapter):
+    """Keras before 3.7 asks what type data are that come as an adapter, too."""
+
+    def get_data_adapter(x, *args, **kwargs):
+        return x if isinstance(x, Rows) else of(x, *args, **kwargs)
+
+    data_adapters.get_data_adapter = get_data_adapter
+
+
+_take_adapters()

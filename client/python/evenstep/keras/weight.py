@@ -9,7 +9,6 @@ has a divisor of its own: they count samples, and the program is told.
 import inspect
 
 from keras import Model, ops, tree
-from keras.src import backend
 
 from ..run import Error
 
@@ -42,7 +41,7 @@ def of_batch(model, compute_loss, args, kwargs):
         return None, None
     given = inspect.signature(compute_loss).bind(*args, **kwargs).arguments
     outputs = tree.flatten(given.get("y_pred"))
-    masks = [backend.get_keras_mask(output) for output in outputs]
+    masks = [getattr(output, "_keras_mask", None) for output in outputs]
     if len(outputs) != 1:
         divided = any(mask is not None for mask in masks) or BY_WEIGHTS in reductions
         return None, SEVERAL if divided else None

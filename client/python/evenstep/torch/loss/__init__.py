@@ -8,5 +8,6 @@ multiplied.py a mean times the number of what it is over, which is a sum
 compared.py   losses that compare the samples of a batch with each other
 graph.py      autograd's nodes
 batch.py      what a batch holds
+chain.py      the same as divided.py of older versions of PyTorch, which tell less
 told.py       sentences
 """

@@ -30,9 +30,9 @@ from .rows import means_behind, numbers, shape_of_sum
 from .told import AVERAGED, CURVED, DIVIDED_ALIKE, DIVIDED_BY_ALL, EITHER, HALVED, IS_SUM
 from .told import NORMALIZED, RATIO, SCALED, SEVERAL_MEANS
 
-_DIVIDES = {"NllLossBackward0", "NllLoss2DBackward0"}
+DIVIDES = {"NllLossBackward0", "NllLoss2DBackward0"}
 _MEANS = "means"  # rows.py
-_SUMS = {"SumBackward0", "SumBackward1", "NansumBackward0", "DotBackward0"}
+SUMS = {"SumBackward0", "SumBackward1", "NansumBackward0", "DotBackward0"}
 _THROUGH = LINEAR | {"MulBackward", "DivBackward"}
 _MOVES = {"PermuteBackward", "UnsafeViewBackward", "ReshapeAliasBackward"}
 # of one number
@@ -42,7 +42,7 @@ _CURVES |= {"ClampBackward", "ClampMinBackward", "ReluBackward", "SoftplusBackwa
 _CURVES |= {"TanhBackward", "SigmoidBackward"}
 _DIMS_MOST = 6
 ROUNDING = 1e-6
-_MEAN, _SUM = 1, 2  # torch's numbers of these reductions
+MEAN, SUM = 1, 2  # torch's numbers of these reductions
 
 _roles = {}  # by a node's class: what of the sets above it is in
 
@@ -54,7 +54,7 @@ def _role(node):
     role = _roles.get(type(node))
     if role is None:
         name, through = type(node).__name__, _THROUGH if kind_of(node) in _THROUGH else ()
-        role = next((s for s in (_DIVIDES, _SUMS) if name in s), through)
+        role = next((s for s in (DIVIDES, SUMS) if name in s), through)
         _roles[type(node)] = role
     return role
 
@@ -156,9 +156,9 @@ class _Found:
         self.curved = self.curved or (curved and not of_parameters(node))
         if curved:
             return ()
-        if role is _SUMS:
+        if role is SUMS:
             self._take_sum(node, divisor, products)
-        elif role is _DIVIDES or role is _MEANS:
+        elif role is DIVIDES or role is _MEANS:
             self._take_mean(node, role, divisor, products)
         return ()
 
@@ -197,11 +197,11 @@ class _Found:
     def _take_mean(self, node, role, divisor, products):
         if kind_of(node) != "MeanBackward":
             reduction = node._saved_reduction
-            if reduction == _SUM:
+            if reduction == SUM:
                 self._take_sum(node, divisor, products)
-            elif reduction == _MEAN and role is _DIVIDES:
+            elif reduction == MEAN and role is DIVIDES:
                 self.totals.append(None if self._is_part(node, divisor, products) else node)
-            elif reduction == _MEAN:
+            elif reduction == MEAN:
                 self._take_mean_of_values(node, divisor, products)
             return
         behind = inputs_of(node)
@@ -326,7 +326,7 @@ def _asks_of_gpu(node, samples):
     return target.is_cpu or not plain or target.numel() != samples
 
 
-def _number(total, samples):
+def number_of(total, samples):
     if total is None or isinstance(total, (int, float)):
         return float(samples if total is None else total)
     if not _asks_of_gpu(total, samples):
@@ -359,7 +359,7 @@ def counted_by(end, samples, whole):
     if end is None or not samples:
         return Counted()
     found = _Found(end, samples, whole)
-    totals = _apart({_number(total, samples) for total in found.totals})
+    totals = _apart({number_of(total, samples) for total in found.totals})
     if found.normalized:
         raise Error(NORMALIZED)
     if found.sums and not totals:

@@ -7,9 +7,10 @@ held against the batches before.
 import torch
 
 from ...run import Error
+from .chain import OLD, counted_by_chain
 from .compared import compares
 from .divided import ROUNDING, counted_by, is_multiple
-from .graph import has_penalty, inputs_of
+from .graph import TELLS_SHAPES, has_penalty, inputs_of
 from .multiplied import is_times_its_count
 from .told import AVERAGED, BALANCED, COMPARED, DIVIDED_BY_ALL, HALVED, IS_SUM, LEAST
 from .told import NORMALIZED, OF_SEVERAL, PENALTY, RAGGED, SCALED, SEVERAL_MEANS, TIMES_COUNT
@@ -61,6 +62,8 @@ class Divisor:
         end = None if loss is None else loss.grad_fn
         if scaled and end is not None:
             end = next(iter(inputs_of(end)), None)
+        if not TELLS_SHAPES:
+            return self._of_chain(end, samples)
         counted = counted_by(end, samples, self.run.global_batch)
         total, told = counted.total, counted.told
         if not told and self._unseen and end is not None and samples > 1:
@@ -74,6 +77,15 @@ class Divisor:
             self._last = None
         self._say(told or self._of_values(counted.values) or self._of_factors(counted))
         return total
+
+    def _of_chain(self, end, samples):
+        self._say(OLD)
+        counted = counted_by_chain(end, samples, self.run.global_batch)
+        if counted.told:
+            self._say(self._after_several(counted.told, counted.total, samples))
+        elif end is not None:
+            self._last = None
+        return counted.total
 
     def of_sum(self, loss):
         """One of prepare(…, reduction="sum"), which weighs 1."""

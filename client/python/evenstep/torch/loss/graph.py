@@ -1,5 +1,7 @@
 """Autograd's graph: what its nodes are, and which of them come from parameters alone."""
 
+import torch
+
 # a kind is a class's name without the number that torch gives it: one for tensors, one for a number
 LINEAR = {"AddBackward", "SubBackward", "RsubBackward", "NegBackward", "ToCopyBackward"}
 LINEAR |= {"ViewBackward", "SqueezeBackward"}
@@ -19,6 +21,9 @@ _PRODUCTS = {"MmBackward", "BmmBackward"}
 PAIRS = {"AddBackward", "SubBackward", "MulBackward", "DivBackward"}
 DEPTH_MOST = 8
 _TERMS_MOST = 64
+
+# those of PyTorch before 2.5 have none, and nearly all that is asked of a graph asks for them
+TELLS_SHAPES = hasattr(torch.ones(1, requires_grad=True).exp().grad_fn, "_input_metadata")
 
 _kinds = {}  # by a node's class
 
