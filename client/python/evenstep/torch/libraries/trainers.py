@@ -75,11 +75,12 @@ def _one_of(package, name, **methods):
 
 class _Transformers:
     def __init__(self, trainer):
-        self.trainer, self.weighs = trainer, trainer.get_batch_samples
+        self.trainer, self.weighs = trainer, getattr(trainer, "get_batch_samples", None)
         self.loader, self.scheduler = trainer.get_train_dataloader, trainer.create_scheduler
         trainer.get_train_dataloader = self.get_train_dataloader
         trainer.create_scheduler = self.create_scheduler
-        trainer.get_batch_samples = self.get_batch_samples
+        if self.weighs:  # since 4.46; before, a batch weighs what its loss is seen to be a mean over
+            trainer.get_batch_samples = self.get_batch_samples
         if hasattr(trainer, "_init_training_state"):
             self.begin, trainer._init_training_state = trainer._init_training_state, self.go_on
         trainer.add_callback(
