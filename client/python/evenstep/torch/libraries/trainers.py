@@ -79,7 +79,7 @@ class _Transformers:
         self.loader, self.scheduler = trainer.get_train_dataloader, trainer.create_scheduler
         trainer.get_train_dataloader = self.get_train_dataloader
         trainer.create_scheduler = self.create_scheduler
-        if self.weighs:  # since 4.46; before, a batch weighs what its loss is seen to be a mean over
+        if self.weighs:  # since 4.46; before, a batch weighs what its loss is seen to be a mean of
             trainer.get_batch_samples = self.get_batch_samples
         if hasattr(trainer, "_init_training_state"):
             self.begin, trainer._init_training_state = trainer._init_training_state, self.go_on
