@@ -234,7 +234,8 @@ class AllRanks(Sampler):
         sampler, now = copy.copy(self.sampler), random_numbers()
         sampler.rank = rank
         if self.generator is not None:
-            sampler.generator = self.generator.clone_state()
+            sampler.generator = torch.Generator(self.generator.device)
+            sampler.generator.set_state(self.generator.get_state())
         if hasattr(sampler, "set_epoch"):
             sampler.set_epoch(self.epoch)
         part = list(sampler)

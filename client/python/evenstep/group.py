@@ -263,5 +263,5 @@ def register():
     for module in dist, dist.distributed_c10d:
         module.new_group, module.monitored_barrier = new_group, monitored_barrier
         module.batch_isend_irecv = _refused("batch_isend_irecv")
-    for module in dist, dist.device_mesh:
+    for module in dist, getattr(dist, "device_mesh", dist):  # since 2.2
         module.init_device_mesh = _refused("init_device_mesh")
