@@ -40,6 +40,8 @@ def test_a_virtual_job_waits_for_no_node(page, spec, wanted):
 def test_virtual_jobs_do_not_train_on_our_nodes(page, kinds, wanted):
     """Of a job on three nodes and a virtual one it was said that two train on three of four."""
     jobs = [{"spec": {"cluster": {}} if kind == "v" else {}} for kind in kinds]
-    got = call(page, "/js/views/jobs/lead.js", f"""new m.Lead({{
-        count: () => 3, nodes: [1, 2, 3, 4]}}).trains({json.dumps(jobs)}, '')""")
+    nodes = [{"state": "busy", "job": "j"}, {"state": "busy", "job": "j"},
+             {"state": "draining", "job": "j"}, {"state": "lost", "job": "j"}]
+    got = call(page, "/js/views/jobs/lead.js",
+               f"new m.Lead({{nodes: {json.dumps(nodes)}}}).trains({json.dumps(jobs)}, '')")
     assert got == wanted
