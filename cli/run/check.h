@@ -1,6 +1,6 @@
 /* `evenstep run --check`: does a program compute on several workers what it computes on one? It
  * trains twice, on one worker and on several whose shares of a batch are unequal, and both models
- * are compared. docs/own-program-training.md says what may differ. */
+ * are compared. docs/own-program-support.md says what may differ. */
 #ifndef CLI_RUN_CHECK_H
 #define CLI_RUN_CHECK_H
 

@@ -18,19 +18,13 @@
 #include "worker/data/preview.h"
 #include "worker/exchange/strategy.h"
 #include "worker/training/start.h"
+#include "worker/tasks/print.h"
 
 static const double digest_seconds = 1.5; /* the coordinator waits for 5 in all */
 
 static int print(json_t *j, struct err *e)
 {
-    char *text = jsonx_dump(j, false, NULL);
-    json_decref(j);
-    if (!text || puts(text) < 0 || fflush(stdout) != 0) {
-        free(text);
-        return err_set(e, ERR_IO, "cannot print the answer");
-    }
-    free(text);
-    return 0;
+    return print_answer(j) ? 0 : err_set(e, ERR_IO, "cannot print the answer");
 }
 
 int check_datasets(const char *roots, const char *cache, struct err *e)

@@ -2,14 +2,12 @@
 #include "worker/tasks/compare.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "common/json/jsonx.h"
 #include "job/documents/results/compared.h"
 #include "job/documents/results/scored.h"
 #include "worker/checkpoint/safetensors.h"
+#include "worker/tasks/print.h"
 
 /* The i-th value of a tensor in a file, where it may be unaligned. */
 static double value_at(const struct safetensor *t, size_t i)
@@ -93,9 +91,6 @@ static json_t *compared_files(const char *one, const char *other, struct err *e)
 int compare_models(const char *one, const char *other, struct err *e)
 {
     json_t *out = compared_files(one, other, e);
-    char *text = jsonx_dump(out = out ? out : scored_refusal(e), false, NULL);
-    bool printed = text && puts(text) >= 0 && fflush(stdout) == 0;
-    free(text);
-    json_decref(out);
+    bool printed = print_answer(out ? out : scored_refusal(e));
     return e->code || printed ? -(int)e->code : err_set(e, ERR_IO, "cannot print the answer");
 }

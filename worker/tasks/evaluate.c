@@ -21,6 +21,7 @@
 #include "worker/data/dataset.h"
 #include "worker/data/thumbnail.h"
 #include "worker/checkpoint/safetensors.h"
+#include "worker/tasks/print.h"
 
 enum { SPEC_MAX = 16 << 20 };
 
@@ -427,14 +428,9 @@ int evaluate_run(const struct evaluate_ask *ask, struct err *e)
     v->ask = ask;
     snprintf(v->roots, sizeof(v->roots), "%s", ask->roots);
     int rc = evaluate_model(v, e);
-    json_t *out = rc < 0 ? scored_refusal(e) : answer(v);
-    char *text = jsonx_dump(out, false, NULL);
-    bool printed = text && puts(text) >= 0 && fflush(stdout) == 0;
-    if (rc >= 0 && !printed) {
+    if (!print_answer(rc < 0 ? scored_refusal(e) : answer(v)) && rc >= 0) {
         rc = err_set(e, ERR_IO, "cannot print the answer");
     }
-    free(text);
-    json_decref(out);
     release(v);
     return rc;
 }

@@ -10,6 +10,7 @@
 #include "common/json/jsonx.h"
 #include "job/documents/results/scored.h"
 #include "worker/checkpoint/onnx.h"
+#include "worker/tasks/print.h"
 
 static int print(const char *path, int rc, struct err *e)
 {
@@ -19,11 +20,7 @@ static int print(const char *path, int rc, struct err *e)
     }
     json_t *out = rc < 0 ? scored_refusal(e)
                          : json_pack("{s:s, s:I}", "file", path, "bytes", (json_int_t)st.st_size);
-    char *text = jsonx_dump(out, false, NULL);
-    bool printed = text && puts(text) >= 0 && fflush(stdout) == 0;
-    free(text);
-    json_decref(out);
-    return rc < 0 || printed ? rc : err_set(e, ERR_IO, "cannot print the answer");
+    return print_answer(out) || rc < 0 ? rc : err_set(e, ERR_IO, "cannot print the answer");
 }
 
 int export_onnx(const char *model, const char *to, struct err *e)

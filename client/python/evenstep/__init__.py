@@ -20,7 +20,6 @@ __all__ = ["Error", "alone", "epochs", "is_main", "log", "no_sync", "prepare", "
 __all__ += ["state_dict", "steps", "weight", "world_size"]
 
 
-
 def _begin_alike():
     """`evenstep run --check` compares two runs of a program. What it does not seed itself would be
     another start in each: Keras' first weights, which come from Python's random numbers, and data

@@ -1,0 +1,11 @@
+/* The answer of a task: one JSON document on standard output. */
+#ifndef WORKER_TASKS_PRINT_H
+#define WORKER_TASKS_PRINT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+/* Prints it as one line, and releases it. False: that was not possible. */
+bool print_answer(json_t *answer);
+
+#endif
