@@ -409,6 +409,39 @@ def test_another_one_may_die_as_one_joins(two_slow, name, rank):
     assert_as_one_that_lost_nobody(two_slow, id, two_slow.wait(id, "succeeded"))
 
 
+def stopped_when_let_in(service, id):
+    """Kills rank 3. The next one is stopped as the keeper lets it in, before it is ready: its
+    process. The keeper, too, is stopped while that one runs, so it lets in one that is stopped."""
+    def count():
+        return ranks_log(service, id).count("lets a worker in")
+    events, before, first = Events(service, id), count(), ranks_of(id)
+    kill(id, 3)
+    events.next("left")
+    os.kill(first[4], signal.SIGSTOP)
+    pid = until("the next one is there", lambda: next(
+        (p for rank, p in ranks_of(id).items() if rank == 3 and p != first[3]), None))
+    while True:
+        time.sleep(0.3)
+        os.kill(pid, signal.SIGSTOP)
+        os.kill(first[4], signal.SIGCONT)
+        time.sleep(0.3)
+        if count() > before:
+            return pid, events
+        os.kill(first[4], signal.SIGSTOP)
+        os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("name,rank", [("sync", 0), ("local-sgd", 2)])
+def test_one_that_was_let_in_is_not_forgotten_when_another_one_dies(two_slow, name, rank):
+    id = submit_lockstep(two_slow, name, **{**LARGE, "epochs": 2 * LARGE["epochs"]})
+    pid, events = stopped_when_let_in(two_slow, id)
+    kill(id, rank)
+    assert events.next("left")["rank"] == rank
+    os.kill(pid, signal.SIGCONT)
+    assert {events.next("returned")["rank"] for _ in range(2)} == {rank, 3}
+    assert_as_one_that_lost_nobody(two_slow, id, two_slow.wait(id, "succeeded"))
+
+
 # ---- servers of users' programs ------------------------------------------------------------------
 
 @pytest.fixture

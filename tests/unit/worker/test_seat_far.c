@@ -81,8 +81,9 @@ static int admit(struct end *d)
 
 static int reach(struct end *newcomer, int rank)
 {
+    const struct seat_knock k = {rank, geteuid(), 2, 20};
     struct err e = {0};
-    return seat_links_reach(&newcomer->links, rank, geteuid(), 2, &e);
+    return seat_links_reach(&newcomer->links, &k, &e);
 }
 
 /* "hey" from `from`, which is linked to `to`; false: one of them breaks the link. */

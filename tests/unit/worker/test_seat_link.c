@@ -137,6 +137,7 @@ static void who_is_expected_is_let_in(void **state)
     struct seat_links keeper, worker;
     int wrong[3] = {0, 1, 0}, right[3] = {0, 2, 0}, rank;
     char attempt[64], got[4];
+    const struct seat_knock first = {3, geteuid(), 1, 20}, second = {3, geteuid(), 2, 20};
     struct transport_req r;
     struct err e = {0};
     (void)state;
@@ -147,10 +148,10 @@ static void who_is_expected_is_let_in(void **state)
     assert_int_equal(seat_links_admit(&keeper, right, 3), -1); /* nobody is there */
     assert_int_equal(seat_links_init(&worker, 1, 4, &e), 0);
     seat_links_name(&worker, attempt, geteuid());
-    assert_int_equal(seat_links_reach(&worker, 3, geteuid(), 2, &e), 0);
+    assert_int_equal(seat_links_reach(&worker, &second, &e), 0);
     assert_int_equal(seat_links_admit(&keeper, wrong, 3), -1); /* another process than expected */
-    assert_int_equal(seat_links_reach(&worker, 3, geteuid(), 1, &e), 0); /* it died as it waited */
-    assert_int_equal(seat_links_reach(&worker, 3, geteuid(), 2, &e), 0);
+    assert_int_equal(seat_links_reach(&worker, &first, &e), 0); /* it died as it waited */
+    assert_int_equal(seat_links_reach(&worker, &second, &e), 0);
     assert_int_equal(seat_links_admit(&keeper, right, 3), 1);
     assert_non_null(seat_links_to(&keeper, 1));
     assert_null(seat_links_to(&keeper, 0));

@@ -158,8 +158,9 @@ static void place_open_door(struct transport *t)
     ((struct place *)t)->doors++;
 }
 
-static int place_reach(struct transport *t, int rank, struct err *e)
+static int place_reach(struct transport *t, int rank, double seconds, struct err *e)
 {
+    (void)seconds;
     (void)e;
     ((struct place *)t)->reached[rank]++;
     return 0;

@@ -19,6 +19,9 @@
 #include "worker/exchange/transport/comm_mpi_parts.h"
 #include "worker/exchange/transport/mpi_deaths.h"
 
+/* A door is open within milliseconds of the loss. */
+static const double KEEPER_SECONDS = 20;
+
 /* ---- workers that join ----------------------------------------------------------------------- */
 
 void comm_mpi_name_doors(struct transport *t, const char *attempt, unsigned user)
@@ -63,16 +66,18 @@ static void mpi_open_door(struct transport *t)
 }
 
 /* Workers of an attempt are of one user. */
-static int mpi_reach(struct transport *t, int rank, struct err *e)
+static int mpi_reach(struct transport *t, int rank, double seconds, struct err *e)
 {
     struct comm_mpi *m = (struct comm_mpi *)t;
-    return seat_links_reach(&m->seats, rank, geteuid(), m->seat, e);
+    const struct seat_knock k = {rank, geteuid(), m->seat, seconds};
+    return seat_links_reach(&m->seats, &k, e);
 }
 
 int comm_mpi_join(struct transport *t, unsigned user, struct err *e)
 {
     struct comm_mpi *m = (struct comm_mpi *)t;
-    return seat_links_reach(&m->seats, m->keeper, user, m->seat, e);
+    const struct seat_knock k = {m->keeper, user, m->seat, KEEPER_SECONDS};
+    return seat_links_reach(&m->seats, &k, e);
 }
 
 /* ---- the thread's ---------------------------------------------------------------------------- */

@@ -7,9 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A door is open within milliseconds of the loss. */
-static const double knock_seconds = 20;
-
 enum { NAME_BYTES = 80 };
 
 int seat_links_init(struct seat_links *s, int rank, int size, struct err *e)
@@ -107,17 +104,17 @@ int seat_links_admit(struct seat_links *s, const int *seats, int workers)
     return fd >= 0 && add(s, v.hello.rank, fd, s->far.used ? &v : NULL, true) ? v.hello.rank : -1;
 }
 
-int seat_links_reach(struct seat_links *s, int rank, unsigned user, int seat, struct err *e)
+int seat_links_reach(struct seat_links *s, const struct seat_knock *k, struct err *e)
 {
-    const struct seat_visit v = {s->attempt, rank, {.rank = s->rank, .seat = seat}};
+    const struct seat_visit v = {s->attempt, k->rank, {.rank = s->rank, .seat = k->seat}};
     char name[NAME_BYTES];
-    door_name(s, rank, name);
-    int fd = s->far.used ? seat_far_knock(&s->far, &v, knock_seconds, e)
-                         : seat_door_knock(name, user, &v.hello, knock_seconds, e);
+    door_name(s, k->rank, name);
+    int fd = s->far.used ? seat_far_knock(&s->far, &v, k->seconds, e)
+                         : seat_door_knock(name, k->user, &v.hello, k->seconds, e);
     if (fd < 0) {
         return fd;
     }
-    return add(s, rank, fd, s->far.used ? &v : NULL, false)
+    return add(s, k->rank, fd, s->far.used ? &v : NULL, false)
                ? 0
                : err_set(e, ERR_MEMORY, "cannot join: memory ran out");
 }

@@ -29,8 +29,15 @@ void seat_links_name(struct seat_links *s, const char *attempt, unsigned user);
 /* As transport_ops.admit, which opens the door, too, and .open_door. */
 int seat_links_admit(struct seat_links *s, const int *seats, int workers);
 void seat_links_open_door(struct seat_links *s);
-/* Of the worker that has this seat: waits at the door of a rank that runs as `user`. */
-int seat_links_reach(struct seat_links *s, int rank, unsigned user, int seat, struct err *e);
+/* A rank's door, which is that of `user`, and the seat of the worker that comes to it. */
+struct seat_knock {
+    int rank;
+    unsigned user;
+    int seat;
+    double seconds; /* it waits for as long until there is one */
+};
+/* As transport_ops.reach. */
+int seat_links_reach(struct seat_links *s, const struct seat_knock *k, struct err *e);
 
 /* Has this rank joined by a door, and is it there? */
 bool seat_links_has(const struct seat_links *s, int rank);

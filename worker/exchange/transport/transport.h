@@ -99,8 +99,8 @@ struct transport_ops {
     /* Newcomers may wait here from now on. */
     void (*open_door)(struct transport *t);
     /* Of a newcomer: waits at the door of this rank, which is to admit it. Messages to and from
-     * that rank are under way from then on. */
-    int (*reach)(struct transport *t, int rank, struct err *e);
+     * that rank are under way from then on. ERR_PEER: no door was open for so many seconds. */
+    int (*reach)(struct transport *t, int rank, double seconds, struct err *e);
     /* Marks that `share` (0..1) of this step's computing for `count` samples is done: sleeps on a
      * node with an emulated slowdown, advances virtual time in the simulator, else nothing. */
     void (*pace)(struct transport *t, double share, int count);

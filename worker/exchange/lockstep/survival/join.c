@@ -12,6 +12,23 @@
 #include "common/clock.h"
 
 static const double REACH_SECONDS = 2, LOOK_AGAIN_SECONDS = 0.002;
+static const double KNOCK_SECONDS = 20, LOOK_SECONDS = 0.05;
+
+/* Unless it is lost meanwhile: the keeper then asks all without it. */
+static int reach(const struct survival *s, int rank, struct err *e)
+{
+    const struct rank_env *env = s->l->env;
+    struct transport *t = env->comm->t;
+    double until = clock_now() + KNOCK_SECONDS;
+    int rc;
+    while ((rc = t->ops->reach(t, rank, LOOK_SECONDS, e)) == -ERR_PEER && clock_now() < until) {
+        err_clear(e);
+        if (members_lost(&s->heard.members, env, rank)) {
+            return 0;
+        }
+    }
+    return rc;
+}
 
 int survival_reach(struct survival *s, struct err *e)
 {
@@ -21,7 +38,7 @@ int survival_reach(struct survival *s, struct err *e)
     c->t->ops->open_door(c->t); /* for the next one */
     for (int i = 0; i < c->workers && rc >= 0; i++) {
         if (i != c->rank && !members_lack(m, i)) {
-            rc = c->t->ops->reach(c->t, i, e);
+            rc = reach(s, i, e);
         }
     }
     memcpy(s->reached, m->seat, sizeof s->reached);

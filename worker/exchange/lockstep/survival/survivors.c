@@ -133,6 +133,7 @@ static int ask_all(struct survivors *s, struct err *e)
 {
     s->members.round++;
     s->asking = true;
+    s->comes.asked = s->comes.asked > 0 ? comm_now(s->env->comm) : 0;
     count_left(s);
     forget_words(s);
     struct verdict v = begin_verdict(s, KEEPER_ASKS);
@@ -218,7 +219,10 @@ static int let_in(struct survivors *s, struct err *e)
     struct newcomer *n = &s->comes;
     struct comm *c = s->env->comm;
     int seats[SPEC_WORKERS];
-    if (!may_join(s) || members_find_expected(&s->members, s->env, seats) == 0) {
+    if (!may_join(s)) {
+        return 0;
+    }
+    if (members_find_expected(&s->members, s->env, seats) == 0) {
         n->rank = -1;
         return 0;
     }
@@ -349,7 +353,7 @@ static int decide(struct survivors *s, double best, struct err *e)
         v.sizes[i] = size_of(s, i);
     }
     s->asking = false;
-    s->comes.rank = -1;
+    s->comes.rank = s->comes.asked > 0 ? -1 : s->comes.rank; /* it may still be on its way */
     forget_words(s);
     tell_changes(s, &v);
     return tell_all(s, &v, e);
