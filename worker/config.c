@@ -49,6 +49,8 @@ static const struct opt table[] = {
     {"compare", "MODEL", OPT_STRING, NULL, 0, 0,
      "prints as JSON how far this safetensors file and that of --with are apart"},
     {"with", "MODEL", OPT_STRING, NULL, 0, 0, "the other one of --compare"},
+    {"beside", "MODEL", OPT_STRING, NULL, 0, 0,
+     "with --compare: trained as its file was, but for a rounding of the first parameters"},
     {"part", "NAME", OPT_STRING, "test", 0, 0, "part of --data-set: test or train"},
     {"batch", "N", OPT_INT, "100", 1, 65536, "samples at a time of --evaluate"},
     {"outputs", "FILE", OPT_STRING, NULL, 0, 0,

@@ -10,11 +10,6 @@
 #include "job/documents/results/compared.h"
 
 enum { WORKERS = 3 };
-/* Sums over nodes round otherwise than those of one, which every step adds to. Programs of a few
- * steps end some 1e-7 apart (tests/own-program); a gradient that is wrong moves them a thousand
- * times as far. */
-static const double rounding = 1e-5;
-
 static int refuse(const char *option, const char *why, struct err *e)
 {
     return err_set(e, ERR_INVALID, "--check and %s: %s", option, why);
@@ -79,11 +74,25 @@ json_t *check_alone(const json_t *several)
     return alone;
 }
 
+json_t *check_beside(const json_t *alone)
+{
+    json_t *beside = json_deep_copy(alone);
+    json_t *env = json_object_get(json_object_get(beside, "program"), "env");
+    json_object_set_new(env, "CHECK_ROUNDING", json_string("1"));
+    return beside;
+}
+
 /* ---- the result ------------------------------------------------------------------------------ */
 
-static bool is_same(const struct compared *c)
+int check_compare(struct compared *out, const char *alone, const char *several, const char *beside,
+                  struct err *e)
 {
-    return c->largest[0].difference <= rounding; /* NaN is not */
+    const char *argv[] = {NULL,   "--compare", alone, "--with", several, beside ? "--beside" : NULL,
+                          beside, NULL};
+    json_t *answer = worker_answer(argv, e);
+    int rc = answer ? compared_read(out, answer, e) : -(int)e->code;
+    json_decref(answer);
+    return rc;
 }
 
 static void say(const struct compared *c)
@@ -92,40 +101,50 @@ static void say(const struct compared *c)
     fprintf(stderr, "compared %lld values in %lld tensors; of the root mean square of all:\n",
             (long long)c->values, (long long)c->tensors);
     for (int i = 0; i < c->n_largest; i++) {
-        fprintf(stderr, "  %-40s differs by %.1e\n",
-                text_shown(name, sizeof name, c->largest[i].name), c->largest[i].difference);
+        const struct compared_tensor *t = &c->largest[i];
+        fprintf(stderr, "  %-40s differs by %.1e", text_shown(name, sizeof name, t->name),
+                t->difference);
+        if (c->rounding > 0) {
+            fprintf(stderr, ", by rounding alone %.1e", t->rounding);
+        }
+        fputc('\n', stderr);
     }
-    if (is_same(c)) {
+    if (compared_is_same(c)) {
         fputs("the same within rounding: several workers train this program as one does\n", stderr);
     }
 }
 
-enum status check_compare(const char *alone, const char *several, const json_t *jobs, bool json,
-                          struct err *e)
+static void put(const struct compared *c, const json_t *jobs)
 {
-    const char *argv[] = {NULL, "--compare", alone, "--with", several, NULL};
-    json_t *answer = worker_answer(argv, e);
-    struct compared found;
-    if (!answer || compared_read(&found, answer, e) < 0) {
-        json_decref(answer);
-        return STATUS_FAILED;
-    }
-    if (json) {
-        json_object_set(answer, "jobs", (json_t *)jobs);
-        json_object_set_new(answer, "same", json_boolean(is_same(&found)));
-        json_object_del(answer, "format");
-        session_put(answer);
-    } else {
-        say(&found);
-    }
+    json_t *answer = compared_json(c);
+    json_object_set(answer, "jobs", (json_t *)jobs);
+    json_object_set_new(answer, "same", json_boolean(compared_is_same(c)));
+    json_object_del(answer, "format");
+    session_put(answer);
     json_decref(answer);
-    if (is_same(&found)) {
+}
+
+enum status check_tell(const struct compared *found, const json_t *jobs, bool json, struct err *e)
+{
+    if (json) {
+        put(found, jobs);
+    } else {
+        say(found);
+    }
+    if (compared_is_same(found)) {
         return STATUS_DONE;
+    }
+    if (compared_is_blind(found)) {
+        err_set(e, ERR_DATA,
+                "nothing can be told: one rounding of the first parameters makes "
+                "another model of this program on one worker, too");
+        err_hint(e, "every step adds to what rounding makes: take few");
+        return STATUS_FAILED;
     }
     err_set(e, ERR_DATA, "not the same: on several workers this program trains another model");
     err_hint(e,
              "the lines of rank 0 above may say why; so does docs/own-program-support.md: "
              "dropout, batch norm and random numbers of each sample differ by design, so leave "
-             "them out for this; every step adds to what rounding makes, so take few");
+             "them out for this");
     return STATUS_FAILED;
 }

@@ -49,8 +49,9 @@ def test_a_weight_that_is_not_told_makes_another_model(service, program):
     told = json.loads(out)
     assert status == 1 and told["same"] is False and "evenstep: not the same" in err
     assert told["largest"][0]["difference"] > 1e-3 and told["tensors"] == 5
-    alone, several = map(service.job, told["jobs"])
+    alone, several, beside = map(service.job, told["jobs"])
     assert [w["batch"] for w in several["workers"]] == [27, 5] and len(alone["workers"]) == 1
+    assert len(beside["workers"]) == 1 and told["rounding"] < 1e-6
 
 
 def test_a_job_that_fails_ends_the_check(service, program):
@@ -75,8 +76,8 @@ def test_options_that_two_jobs_cannot_have_are_refused(program, options, sentenc
 # ---- evenstep-worker --compare -------------------------------------------------------------------
 
 
-def compare(one, other):
-    done = subprocess.run([BUILD / "evenstep-worker", "--compare", one, "--with", other],
+def compare(one, other, *more):
+    done = subprocess.run([BUILD / "evenstep-worker", "--compare", one, "--with", other, *more],
                           capture_output=True, text=True, timeout=60)
     return json.loads(done.stdout), done.returncode
 
@@ -96,7 +97,18 @@ def test_a_difference_is_measured_by_the_values_of_the_whole_model(saved):
     assert [(t["name"], t["difference"]) for t in told["largest"]] == [
         ("b", pytest.approx(math.sqrt(1 / 2) / 2.5)), ("a", pytest.approx(math.sqrt(1 / 8) / 2.5))]
     told, _ = compare(one, saved("nan", a=[[3, math.nan]], b=[0, 1]))
-    assert told["largest"][0] == {"name": "a", "difference": None}
+    assert told["largest"][0] == {"name": "a", "difference": None, "rounding": 0}
+
+
+def test_what_rounding_explains_is_told_last(saved):
+    one, other = saved("one", a=[[3, 4]], b=[0, 0]), saved("other", a=[[3, 4.5]], b=[0, 1])
+    told, _ = compare(one, other, "--beside", saved("beside", a=[[3, 4]], b=[0, 0.5]))
+    assert [t["name"] for t in told["largest"]] == ["a", "b"]
+    half = pytest.approx(math.sqrt(1 / 8) / 2.5)
+    assert [t["rounding"] for t in told["largest"]] == [0, half]
+    assert told["rounding"] == pytest.approx(math.sqrt(1 / 16) / 2.5)
+    told, status = compare(one, other, "--beside", saved("beside", a=[[3], [4]], b=[0, 0]))
+    assert status == 1 and "another shape" in told["error"]["message"]
 
 
 @pytest.mark.parametrize("tensors, sentence", [

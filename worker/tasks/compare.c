@@ -51,10 +51,17 @@ static int check_tensors(const struct safetensors *one, const struct safetensors
                : err_set(e, ERR_DATA, "the models have %d and %d tensors", one->n, other->n);
 }
 
-static void compare(const struct safetensors *one, const struct safetensors *other,
-                    struct compared *out)
+/* The root mean square of n values in that of all. */
+static double in_all(double squares, double n, double all)
 {
-    double squares = 0;
+    return squares == 0 ? 0 : sqrt(squares / n) / all;
+}
+
+/* `beside` has no tensors where there is no third model. */
+static void compare(const struct safetensors *one, const struct safetensors *other,
+                    const struct safetensors *beside, struct compared *out)
+{
+    double squares = 0, rounded = 0;
     for (int i = 0; i < one->n; i++) {
         out->values += (int64_t)one->tensors[i].count;
         squares += sum_of_squares(&one->tensors[i], NULL);
@@ -62,35 +69,46 @@ static void compare(const struct safetensors *one, const struct safetensors *oth
     out->tensors = one->n;
     double all = out->values > 0 ? sqrt(squares / (double)out->values) : 0;
     for (int i = 0; i < one->n; i++) {
-        const struct safetensor *t = &one->tensors[i];
-        double sum = sum_of_squares(t, safetensors_find(other, t->name)),
-               mean = t->count > 0 ? sqrt(sum / (double)t->count) : 0;
-        compared_add(out, t->name, mean == 0 ? 0 : mean / all);
+        const struct safetensor *t = &one->tensors[i], *third = safetensors_find(beside, t->name);
+        double rounding = third ? sum_of_squares(t, third) : 0;
+        compared_add(
+            out, t->name,
+            in_all(sum_of_squares(t, safetensors_find(other, t->name)), (double)t->count, all),
+            in_all(rounding, (double)t->count, all));
+        rounded += rounding;
     }
+    out->rounding = in_all(rounded, (double)out->values, all);
 }
 
-static json_t *compared_files(const char *one, const char *other, struct err *e)
+static int open_all(struct safetensors opened[COMPARED_MODELS],
+                    const char *const files[COMPARED_MODELS], struct err *e)
 {
-    struct safetensors a, b;
+    int rc = 0;
+    for (int i = 0; i < COMPARED_MODELS && rc >= 0; i++) {
+        if (files[i] && (rc = safetensors_open(&opened[i], files[i], false, e)) >= 0) {
+            rc = check_tensors(&opened[0], &opened[i], e);
+        }
+    }
+    return rc;
+}
+
+static json_t *compared_files(const char *const files[COMPARED_MODELS], struct err *e)
+{
+    struct safetensors opened[COMPARED_MODELS] = {0};
     struct compared found = {0};
-    if (safetensors_open(&a, one, false, e) < 0) {
-        return NULL;
+    int rc = open_all(opened, files, e);
+    if (rc >= 0) {
+        compare(&opened[0], &opened[1], &opened[2], &found);
     }
-    if (safetensors_open(&b, other, false, e) < 0) {
-        safetensors_close(&a);
-        return NULL;
+    for (int i = 0; i < COMPARED_MODELS; i++) {
+        safetensors_close(&opened[i]);
     }
-    if (check_tensors(&a, &b, e) == 0) {
-        compare(&a, &b, &found);
-    }
-    safetensors_close(&a);
-    safetensors_close(&b);
-    return e->code ? NULL : compared_json(&found);
+    return rc < 0 ? NULL : compared_json(&found);
 }
 
-int compare_models(const char *one, const char *other, struct err *e)
+int compare_models(const char *const files[COMPARED_MODELS], struct err *e)
 {
-    json_t *out = compared_files(one, other, e);
+    json_t *out = compared_files(files, e);
     bool printed = print_answer(out ? out : scored_refusal(e));
     return e->code || printed ? -(int)e->code : err_set(e, ERR_IO, "cannot print the answer");
 }

@@ -44,7 +44,9 @@ int tasks_run(const struct worker_config *c, struct err *e)
     case WORKER_EXPORT:
         return export_onnx(opt_string(o, "export-onnx"), opt_string(o, "to"), e);
     case WORKER_COMPARE:
-        return compare_models(opt_string(o, "compare"), opt_string(o, "with"), e);
+        return compare_models((const char *[]){opt_string(o, "compare"), opt_string(o, "with"),
+                                               opt_string(o, "beside")},
+                              e);
     case WORKER_JOB:
     case WORKER_LOCAL:
         break;

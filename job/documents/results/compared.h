@@ -1,8 +1,8 @@
 /* Compared: how far two models' files are apart, as `evenstep-worker --compare` prints it and
  * `evenstep run --check` reads it. It belongs to no attempt.
  *
- *   {"format": 1, "tensors": 4, "values": 146, "largest": [{"name": "0.weight",
- *    "difference": 2.1e-7}]}
+ *   {"format": 2, "tensors": 4, "values": 146, "rounding": 0, "largest": [{"name": "0.weight",
+ *    "difference": 2.1e-7, "rounding": 0}]}
  *   {"error": {"code", "message", "hint"}}                  scored_refusal(): other tensors
  */
 #ifndef JOB_DOCUMENTS_RESULTS_COMPARED_H
@@ -10,23 +10,32 @@
 
 #include "job/documents/document.h"
 
-enum { COMPARED_FORMAT = 1, COMPARED_LARGEST = 5, COMPARED_NAME = 128 };
+enum { COMPARED_FORMAT = 2, COMPARED_LARGEST = 5, COMPARED_NAME = 128 };
 
 struct compared_tensor {
     char name[COMPARED_NAME];
     /* root mean square of what its values differ by, over that of all values of the first model;
      * NaN: one of them is no number */
     double difference;
+    /* the same of the first model and a third one, which began one rounding beside it; 0: there is
+     * none */
+    double rounding;
 };
 
 struct compared {
     int64_t tensors, values;
-    struct compared_tensor largest[COMPARED_LARGEST]; /* [n_largest], NaN and the greatest first */
+    double rounding;                                  /* of all values together */
+    struct compared_tensor largest[COMPARED_LARGEST]; /* [n_largest], the farthest from what
+                                                         rounding explains first, NaN above all */
     int n_largest;
 };
 
 /* Keeps a tensor if it is among the largest; of equal ones the first stays. */
-void compared_add(struct compared *c, const char *name, double difference);
+void compared_add(struct compared *c, const char *name, double difference, double rounding);
+/* Does rounding explain all differences? So many steps amplify it that it explains any:
+ * compared_is_blind(). */
+bool compared_is_same(const struct compared *c);
+bool compared_is_blind(const struct compared *c);
 json_t *compared_json(const struct compared *c); /* new reference */
 int compared_read(struct compared *out, const json_t *j, struct err *e);
 

@@ -186,7 +186,7 @@ static void of_two_models_the_tensors_are_told_that_are_farthest_apart(void **st
     struct err e = {0};
     (void)state;
     for (int i = 0; i < 8; i++) {
-        compared_add(&c, (char[]){(char)('a' + i), '\0'}, differences[i]);
+        compared_add(&c, (char[]){(char)('a' + i), '\0'}, differences[i], 0);
     }
     json_t *j = sent(compared_json(&c));
     assert_read(compared_read(&got, j, &e), &e);
@@ -198,6 +198,28 @@ static void of_two_models_the_tensors_are_told_that_are_farthest_apart(void **st
     }
     assert_string_equal(names, "dbgfh");
     EACH_SAYS(j, wrongs, read_compared);
+}
+
+/* A difference is the same model's up to 1e-5, or to ten times what rounding made of its tensor. */
+static void what_rounding_makes_of_a_tensor_is_the_same_model(void **state)
+{
+    static const struct {
+        double difference, rounding, of_all;
+        bool same, blind;
+    } cases[] = {
+        {0.9e-5, 0, 0, true, false},        {1.1e-5, 0, 0, false, false},
+        {1.1e-5, 1e-6, 1e-7, false, false}, {0.9e-3, 1e-4, 1e-7, true, false},
+        {1.1e-3, 1e-4, 1e-7, false, false}, {NAN, 1e-4, 1e-7, false, false},
+        {1e-1, 1e-1, 1.1e-3, false, true},  {NAN, NAN, NAN, false, true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct compared c = {.tensors = 2, .values = 8, .rounding = cases[i].of_all};
+        compared_add(&c, "explained", 1e-2, 1e-2);
+        compared_add(&c, "it", cases[i].difference, cases[i].rounding);
+        assert_int_equal(compared_is_same(&c), cases[i].same);
+        assert_int_equal(compared_is_blind(&c), cases[i].blind);
+    }
 }
 
 /* ---- scored ---------------------------------------------------------------------------------- */
@@ -301,6 +323,7 @@ int main(void)
         cmocka_unit_test(a_model_that_cannot_be_scored_says_why),
         cmocka_unit_test(the_simulator_answers_with_what_the_whole_process_needs),
         cmocka_unit_test(of_two_models_the_tensors_are_told_that_are_farthest_apart),
+        cmocka_unit_test(what_rounding_makes_of_a_tensor_is_the_same_model),
         cmocka_unit_test(recent_staleness_is_of_the_last_hundred_gradients),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

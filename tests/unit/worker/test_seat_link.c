@@ -149,7 +149,7 @@ static void who_is_expected_is_let_in(void **state)
     assert_int_equal(seat_links_init(&worker, 1, 4, &e), 0);
     seat_links_name(&worker, attempt, geteuid());
     assert_int_equal(seat_links_reach(&worker, &second, &e), 0);
-    assert_int_equal(seat_links_admit(&keeper, wrong, 3), -1); /* another process than expected */
+    assert_int_equal(seat_links_admit(&keeper, wrong, 3), -1);  /* another process than expected */
     assert_int_equal(seat_links_reach(&worker, &first, &e), 0); /* it died as it waited */
     assert_int_equal(seat_links_reach(&worker, &second, &e), 0);
     assert_int_equal(seat_links_admit(&keeper, right, 3), 1);
