@@ -136,9 +136,11 @@ enum status check_tell(const struct compared *found, const json_t *jobs, bool js
     }
     if (compared_is_blind(found)) {
         err_set(e, ERR_DATA,
-                "nothing can be told: one rounding of the first parameters makes "
-                "another model of this program on one worker, too");
-        err_hint(e, "every step adds to what rounding makes: take few");
+                "not the same, but one rounding of its first parameters makes another model of "
+                "this program on one worker, too");
+        err_hint(e,
+                 "every step adds to what rounding makes: take few; the lines of rank 0 above "
+                 "may say more");
         return STATUS_FAILED;
     }
     err_set(e, ERR_DATA, "not the same: on several workers this program trains another model");

@@ -32,8 +32,8 @@ struct compared {
 
 /* Keeps a tensor if it is among the largest; of equal ones the first stays. */
 void compared_add(struct compared *c, const char *name, double difference, double rounding);
-/* Does rounding explain all differences? So many steps amplify it that it explains any:
- * compared_is_blind(). */
+/* Does rounding explain all differences? compared_is_blind(): it may explain any, so much do the
+ * program's steps make of it. */
 bool compared_is_same(const struct compared *c);
 bool compared_is_blind(const struct compared *c);
 json_t *compared_json(const struct compared *c); /* new reference */
