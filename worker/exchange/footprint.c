@@ -1,5 +1,4 @@
-/* Sizes that all strategies use: see footprint.h. The words are those of lockstep strategies
- * (lockstep_words), with three for each rank where it has two. */
+/* Sizes that all strategies use: see footprint.h. */
 #include "worker/exchange/footprint.h"
 
 #include <string.h>
@@ -18,7 +17,7 @@ void footprint_init(struct footprint *f, const struct jobspec *spec)
     f->params = n;
     f->optim = (double)dev_optim_floats(net, &spec->optimizer);
     f->stats = (double)net->n_stat_floats;
-    f->words = WORDS + 3 * W;
+    f->words = (double)lockstep_words_of(spec->workers, false); /* a network's gradients */
     f->chunk = W > 1 ? n / W + 4096 : 0;
     f->summed = net->n_params;
 }

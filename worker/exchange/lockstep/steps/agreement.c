@@ -13,9 +13,14 @@
 
 #include "kernels/flat.h"
 
+size_t lockstep_words_of(int workers, bool weighed)
+{
+    return WORDS + 2 * (size_t)workers + (weighed ? WEIGHED_WORDS : 0);
+}
+
 size_t lockstep_words(const struct lockstep *l)
 {
-    return WORDS + 2 * (size_t)l->env->comm->workers + (l->env->weighed ? WEIGHED_WORDS : 0);
+    return lockstep_words_of(l->env->comm->workers, l->env->weighed);
 }
 
 void lockstep_write(struct lockstep *l, float *words, double time, int64_t ahead)

@@ -223,6 +223,8 @@ bool lockstep_place(const struct lockstep *l, struct cursor *out);
 /* ---- agreement.c ----------------------------------------------------------------------------- */
 
 size_t lockstep_words(const struct lockstep *l); /* how many */
+/* The same of a job with so many workers; `weighed` as in rank_env. */
+size_t lockstep_words_of(int workers, bool weighed);
 /* Fills words[lockstep_words()]; `time` is this rank's entry among the times. `ahead`: steps that
  * will be done when they are summed. */
 void lockstep_write(struct lockstep *l, float *words, double time, int64_t ahead);
