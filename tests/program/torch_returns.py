@@ -43,7 +43,6 @@ def wait(where, step):
     if where == WHERE and evenstep.rank() == (RANK + 1) % 4 and step == EPOCH:
         while not os.path.exists(HOLD):
             time.sleep(0.01)
-        time.sleep(0.5)  # while the one that is let in gets ready
 
 
 def tensors(opt):

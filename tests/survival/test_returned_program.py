@@ -25,13 +25,13 @@ def service():
 
 def comes_back(service, id, gate, hold, rank, waited_for=False):
     """Once that worker was killed, has come back and made steps; the job when it has ended.
-    waited_for: another one's program waits for `hold` until it is let in."""
+    waited_for: another one's program waits for `hold` until all are asked to take it in."""
     events = Events(service, id)
     open_gate(service, id, gate)
     assert events.next("left")["rank"] == rank
     before = service.job(id)["workers"][rank]["updates"]
     if waited_for:
-        until("it is let in", lambda: "lets a worker in" in ranks_log(service, id))
+        until("all are asked", lambda: "asks all for the worker" in ranks_log(service, id))
         hold.touch()
     back = events.next("returned")
     assert (back["rank"], back["nodes"]) == (rank, 4)

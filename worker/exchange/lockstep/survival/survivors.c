@@ -214,6 +214,19 @@ static bool may_join(const struct survivors *s)
     return may;
 }
 
+/* It has reached all others, and waits: now they wait for each other. */
+static int ask_for(struct survivors *s, struct newcomer *n, struct err *e)
+{
+    n->asked = comm_now(s->env->comm);
+    members_take(&s->members, n->rank, n->seat);
+    int rc = ask_all(s, e);
+    if (rc >= 0) {
+        log_info("keeper", "asks all for the worker that is ready", "rank=%d seat=%d", n->rank,
+                 n->seat);
+    }
+    return rc;
+}
+
 static int let_in(struct survivors *s, struct err *e)
 {
     struct newcomer *n = &s->comes;
@@ -230,9 +243,7 @@ static int let_in(struct survivors *s, struct err *e)
         if (!n->ready) {
             return 0;
         }
-        n->asked = comm_now(c);
-        members_take(&s->members, n->rank, n->seat);
-        return ask_all(s, e);
+        return ask_for(s, n, e);
     }
     int rank = c->t->ops->admit(c->t, seats, c->workers);
     *n = (struct newcomer){.rank = rank, .seat = rank < 0 ? 0 : seats[rank]};
