@@ -45,9 +45,15 @@ def traced(tmp_path_factory):
         id = service.submit(spec(checkpoint={"every_steps": 20}))
         answered = time.time()
         service.wait(id, "succeeded")
-        norms = service.dir / "jobs" / id / "history/norms.bin"  # the last to be synced
-        until("its history is kept", lambda: synced(service.calls(), norms, 0))
+        norms = service.dir / "jobs" / id / "history/norms.bin"
+        until("its history is kept", lambda: with_folder(service.calls(), norms))  # the last
     yield service.dir, id, service.calls(), asked, answered
+
+
+def with_folder(calls, path, since=0):
+    """Whether the file was synced, and its folder behind it."""
+    kept = synced(calls, path, since)
+    return kept and synced(calls, path.parent, kept[0])
 
 
 def synced(calls, path, since, until_=float("inf")):
@@ -83,6 +89,7 @@ def test_a_folder_that_is_made_is_synced_with_the_one_above(traced):
 def test_rows_are_synced_with_their_folder(traced):
     folder, id, calls, *_ = traced
     history = folder / "jobs" / id / "history"
-    for name in ("rows-0.bin", "rows-1.bin", "evaluations.bin", "norms.bin"):
-        kept = synced(calls, history / name, 0)
-        assert kept and synced(calls, history, kept[0]), f"{name} may be gone after a power cut"
+    for name in ("rows-0.bin", "rows-1.bin", "norms.bin"):  # made with what they first hold
+        assert with_folder(calls, history / name), f"{name} may be gone after a power cut"
+    begun = min(t for t, kind, _, at in calls if kind == "mkdir" and at == str(history))
+    assert synced(calls, history / "evaluations.bin", begun) and synced(calls, history, begun)
