@@ -185,18 +185,18 @@ static int settle(const struct datasets *d, const char *name, const char *from,
 }
 
 /* Unpacked as `part`/NAME and tried there. */
-static json_t *try_out(const char *part, const char *name, FILE *archive, struct archive *a,
+static json_t *try_out(const char *part, const struct dataset_upload *up, struct archive *a,
                        datasets_show *show, void *ctx, struct jsonx_problems *problems,
                        struct err *e)
 {
     char into[PATH_MAX];
-    snprintf(into, sizeof into, "%.4000s/%.64s", part, name);
+    snprintf(into, sizeof into, "%.4000s/%.64s", part, up->name);
     if (proc_mkdirs(into, 0700, e) < 0 ||
-        archive_read(archive, into, ARCHIVE_DATA_FILES, a, problems, e) < 0 ||
+        archive_read(up->archive, into, ARCHIVE_DATA_FILES, a, problems, e) < 0 ||
         problems->count > 0) {
         return NULL;
     }
-    json_t *shown = show(ctx, part, name, e);
+    json_t *shown = show(ctx, part, up->name, e);
     if (!shown && (e->code == ERR_NOT_FOUND || e->code == ERR_DATA)) {
         char why[sizeof e->message];
         snprintf(why, sizeof why, "%s", e->message);
@@ -208,17 +208,16 @@ static json_t *try_out(const char *part, const char *name, FILE *archive, struct
     return shown;
 }
 
-json_t *datasets_add(const struct datasets *d, const char *name, FILE *archive, const char *who,
-                     datasets_show *show, void *ctx, bool *fresh, struct jsonx_problems *problems,
-                     struct err *e)
+json_t *datasets_add(const struct datasets *d, const struct dataset_upload *up, datasets_show *show,
+                     void *ctx, bool *fresh, struct jsonx_problems *problems, struct err *e)
 {
     char part[PATH_MAX], from[PATH_MAX + 80], now[32], quoted[300];
     struct archive a = {0};
     json_t *shown = NULL, *facts = NULL;
     *fresh = false;
     path_of(d->data_dir, "", "", "", part);
-    int rc = check_name(name, e);
-    if (rc < 0 || proc_mkdirs(part, 0700, e) < 0 || check_room(d, size_of(archive), e) < 0) {
+    int rc = check_name(up->name, e);
+    if (rc < 0 || proc_mkdirs(part, 0700, e) < 0 || check_room(d, size_of(up->archive), e) < 0) {
         return NULL;
     }
     path_of(d->data_dir, "", unfinished, "XXXXXX", part);
@@ -226,13 +225,13 @@ json_t *datasets_add(const struct datasets *d, const char *name, FILE *archive, 
         err_errno(e, ERR_IO, "cannot unpack a data set into '%s'", part);
         return NULL;
     }
-    if ((shown = try_out(part, name, archive, &a, show, ctx, problems, e))) {
+    if ((shown = try_out(part, up, &a, show, ctx, problems, e))) {
         facts = json_pack("{s:s, s:i, s:I, s:s, s:s}", "digest", a.digest, "files", a.files,
                           "bytes", (json_int_t)a.bytes, "uploaded",
-                          clock_format(now, clock_wall_ms()), "by", who);
-        snprintf(from, sizeof from, "%s/%s", part, name);
+                          clock_format(now, clock_wall_ms()), "by", up->by);
+        snprintf(from, sizeof from, "%s/%s", part, up->name);
         pthread_mutex_lock(&naming);
-        rc = settle(d, name, from, &a, facts, fresh, e);
+        rc = settle(d, up->name, from, &a, facts, fresh, e);
         pthread_mutex_unlock(&naming);
         if (rc == 0) {
             json_object_update(shown, facts);
@@ -242,8 +241,8 @@ json_t *datasets_add(const struct datasets *d, const char *name, FILE *archive, 
         }
     }
     if (*fresh) {
-        log_info("data", "uploaded", "name=%s digest=%s by=%s files=%d bytes=%lld", name, a.digest,
-                 log_quote(quoted, sizeof quoted, who), a.files, (long long)a.bytes);
+        log_info("data", "uploaded", "name=%s digest=%s by=%s files=%d bytes=%lld", up->name,
+                 a.digest, log_quote(quoted, sizeof quoted, up->by), a.files, (long long)a.bytes);
     }
     proc_remove_tree(part, NULL);
     json_decref(facts);

@@ -32,11 +32,17 @@ typedef json_t *datasets_show(void *ctx, const char *roots, const char *name, st
 
 /* Removes what a process that was killed left half done; before anything else is called. */
 void datasets_init(const char *data_dir);
-/* Keeps an archive under this name. What `show` says of it with its facts, or NULL: an error, or
- * problems. *fresh: it was not there before. ERR_CONFLICT: another one has the name. */
-json_t *datasets_add(const struct datasets *d, const char *name, FILE *archive, const char *who,
-                     datasets_show *show, void *ctx, bool *fresh, struct jsonx_problems *problems,
-                     struct err *e);
+
+/* What somebody uploads; all of it is the caller's. */
+struct dataset_upload {
+    const char *name, *by;
+    FILE *archive; /* read from where it is */
+};
+
+/* Keeps the upload. What `show` says of it with its facts, or NULL: an error, or problems. *fresh:
+ * it was not there before. ERR_CONFLICT: another one has the name. */
+json_t *datasets_add(const struct datasets *d, const struct dataset_upload *up, datasets_show *show,
+                     void *ctx, bool *fresh, struct jsonx_problems *problems, struct err *e);
 /* ERR_CONFLICT while a job that has not ended names it; ERR_NOT_FOUND: none was uploaded. */
 int datasets_delete(const struct datasets *d, struct store *s, const char *name, struct err *e);
 /* Bytes on disk of all uploaded data sets. */

@@ -81,7 +81,8 @@ json_t *dryrun_dataset_add(void *ctx, const char *name, FILE *archive, const cha
                            struct jsonx_problems *problems, struct err *e)
 {
     const struct dryrun *d = ctx;
-    return datasets_add(&d->uploaded, name, archive, who, show_upload, ctx, fresh, problems, e);
+    const struct dataset_upload up = {.name = name, .by = who, .archive = archive};
+    return datasets_add(&d->uploaded, &up, show_upload, ctx, fresh, problems, e);
 }
 
 int dryrun_dataset_delete(void *ctx, const char *name, struct err *e)
