@@ -33,29 +33,32 @@ static inline void put_chunk(struct file *f, const char *type, const uint8_t *by
     f->n += n + 12;
 }
 
+struct png_form {
+    int height, width, bits, kind; /* bits of a channel; PNG_GREY, … */
+};
+
 /* rows[height][row_bytes] as PNG has them, unfiltered; `palette`: RGB of `colours`, or NULL. */
-static inline void make_png(struct file *f, int height, int width, int bits, int kind,
-                            const uint8_t *rows, size_t row_bytes, const uint8_t *palette,
-                            int colours)
+static inline void make_png(struct file *f, struct png_form form, const uint8_t *rows,
+                            size_t row_bytes, const uint8_t *palette, int colours)
 {
     static uint8_t raw[FILE_BYTES], packed[FILE_BYTES];
     uint8_t head[13] = {0};
     uLongf n = sizeof packed;
     memcpy(f->at, "\x89PNG\r\n\x1a\n", 8);
     f->n = 8;
-    put_word(head, (uint32_t)width);
-    put_word(head + 4, (uint32_t)height);
-    head[8] = (uint8_t)bits;
-    head[9] = (uint8_t)kind;
+    put_word(head, (uint32_t)form.width);
+    put_word(head + 4, (uint32_t)form.height);
+    head[8] = (uint8_t)form.bits;
+    head[9] = (uint8_t)form.kind;
     put_chunk(f, "IHDR", head, sizeof head);
     if (palette) {
         put_chunk(f, "PLTE", palette, 3 * (size_t)colours);
     }
-    for (int r = 0; r < height; r++) {
+    for (int r = 0; r < form.height; r++) {
         raw[(size_t)r * (row_bytes + 1)] = 0;
         memcpy(raw + (size_t)r * (row_bytes + 1) + 1, rows + (size_t)r * row_bytes, row_bytes);
     }
-    assert_int_equal(compress(packed, &n, raw, (size_t)height * (row_bytes + 1)), Z_OK);
+    assert_int_equal(compress(packed, &n, raw, (size_t)form.height * (row_bytes + 1)), Z_OK);
     put_chunk(f, "IDAT", packed, n);
     put_chunk(f, "IEND", head, 0);
 }
@@ -64,8 +67,8 @@ static inline void make_png(struct file *f, int height, int width, int bits, int
 static inline void make_plain_png(struct file *f, int height, int width, int channels,
                                   const uint8_t *values)
 {
-    make_png(f, height, width, 8, channels == 1 ? PNG_GREY : PNG_RGB, values,
-             (size_t)width * (size_t)channels, NULL, 0);
+    struct png_form form = {height, width, 8, channels == 1 ? PNG_GREY : PNG_RGB};
+    make_png(f, form, values, (size_t)width * (size_t)channels, NULL, 0);
 }
 
 /* channels: 1 grey, 3 RGB, 4 CMYK as Adobe's programs write it. */

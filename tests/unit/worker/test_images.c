@@ -41,20 +41,20 @@ static void every_kind_of_png_is_read(void **state)
         }
         clear[4 * i + 3] = 0;
     }
-    make_png(&file_, 2, 4, 8, PNG_GREY, grey, 4, NULL, 0);
+    make_png(&file_, (struct png_form){2, 4, 8, PNG_GREY}, grey, 4, NULL, 0);
     reads(&same_grey, grey, 0, "grey");
     reads(&same_colour, repeated, 0, "grey as colour");
-    make_png(&file_, 2, 4, 1, PNG_GREY, bits, 1, NULL, 0);
+    make_png(&file_, (struct png_form){2, 4, 1, PNG_GREY}, bits, 1, NULL, 0);
     reads(&same_grey, black_white, 0, "1 bit");
-    make_png(&file_, 2, 4, 16, PNG_GREY, wide, 8, NULL, 0);
+    make_png(&file_, (struct png_form){2, 4, 16, PNG_GREY}, wide, 8, NULL, 0);
     reads(&same_grey, grey, 0, "16 bits");
-    make_png(&file_, 2, 4, 8, PNG_GREY_ALPHA, alpha, 8, NULL, 0);
+    make_png(&file_, (struct png_form){2, 4, 8, PNG_GREY_ALPHA}, alpha, 8, NULL, 0);
     reads(&same_grey, grey, 0, "grey with alpha");
-    make_png(&file_, 2, 4, 8, PNG_RGB, colour, 12, NULL, 0);
+    make_png(&file_, (struct png_form){2, 4, 8, PNG_RGB}, colour, 12, NULL, 0);
     reads(&same_colour, colour, 0, "colour");
-    make_png(&file_, 2, 4, 8, PNG_RGB_ALPHA, clear, 16, NULL, 0);
+    make_png(&file_, (struct png_form){2, 4, 8, PNG_RGB_ALPHA}, clear, 16, NULL, 0);
     reads(&same_colour, colour, 0, "colour with alpha");
-    make_png(&file_, 2, 4, 8, PNG_PALETTE, indices, 4, palette, 2);
+    make_png(&file_, (struct png_form){2, 4, 8, PNG_PALETTE}, indices, 4, palette, 2);
     reads(&same_colour, looked_up, 0, "palette");
 }
 

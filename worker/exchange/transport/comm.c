@@ -378,8 +378,13 @@ static void op_init(struct comm_op *op, int (*step)(struct comm_op *, struct tra
     err_clear(&op->err);
 }
 
-static void begin(struct message *m, struct comm *c, int peer, int tag, void *head,
-                  size_t head_bytes, void *body, size_t body_bytes, bool sending)
+struct bytes {
+    void *at;
+    size_t n;
+};
+
+static void begin(struct message *m, struct comm *c, int peer, int tag, struct bytes head,
+                  struct bytes body, bool sending)
 {
     op_init(&m->op, sending ? send_step : recv_step);
     memset(m->r, 0, sizeof m->r);
@@ -388,24 +393,26 @@ static void begin(struct message *m, struct comm *c, int peer, int tag, void *he
     m->peer = m->from = peer;
     m->tag = tag;
     m->sending = sending;
-    m->head = head;
-    m->head_bytes = head_bytes;
-    m->body = body;
-    m->body_bytes = body_bytes;
-    m->hollow = body && body_bytes == 0 ? c->hollow_body : 0;
+    m->head = head.at;
+    m->head_bytes = head.n;
+    m->body = body.at;
+    m->body_bytes = body.n;
+    m->hollow = body.at && body.n == 0 ? c->hollow_body : 0;
     c->t->ops->start(c->t, &m->op);
 }
 
 void message_send(struct message *m, struct comm *c, int to, int tag, void *head, size_t head_bytes,
                   float *body, size_t floats)
 {
-    begin(m, c, to, tag, head, head_bytes, body, floats * sizeof(float), true);
+    begin(m, c, to, tag, (struct bytes){head, head_bytes},
+          (struct bytes){body, floats * sizeof(float)}, true);
 }
 
 void message_recv(struct message *m, struct comm *c, int from, int tag, void *head,
                   size_t head_bytes, float *body, size_t floats)
 {
-    begin(m, c, from, tag, head, head_bytes, body, floats * sizeof(float), false);
+    begin(m, c, from, tag, (struct bytes){head, head_bytes},
+          (struct bytes){body, floats * sizeof(float)}, false);
 }
 
 /* ---- broadcast ------------------------------------------------------------------------------- */
@@ -421,7 +428,8 @@ int comm_broadcast(struct comm *c, int root, void *data, size_t bytes, struct er
         bool gives = me < reach && me + reach < size, takes = me >= reach && me < 2 * reach;
         int peer = ((gives ? me + reach : me - reach) + root + size) % size;
         if (gives || takes) {
-            begin(&m, c, peer, BROADCAST_TAG, &none, 1, data, bytes, gives);
+            begin(&m, c, peer, BROADCAST_TAG, (struct bytes){&none, 1}, (struct bytes){data, bytes},
+                  gives);
             rc = comm_wait(c, &m.op, e);
         }
     }
