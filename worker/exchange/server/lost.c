@@ -34,8 +34,8 @@ static void drop(struct server *s, int rank)
     server_set_out(s, k, NULL);
     server_set_kept(s, k, NULL);
     if (k->evaluating > 0) {
-        BUG_ON(s->n_eval_again == SPEC_WORKERS);
-        s->eval_again[s->n_eval_again++] =
+        BUG_ON(s->eval.n_again == SPEC_WORKERS);
+        s->eval.again[s->eval.n_again++] =
             (struct slice){.start = k->reply.eval_first, .count = k->reply.eval_count};
         server_set_evaluating(s, k, 0);
     }
@@ -59,9 +59,9 @@ void server_account(const struct server *s, int rank, struct departure *out)
     json_t *dump = staleness_dump(&k->staleness);
     staleness_read(&out->staleness, dump); /* a copy */
     json_decref(dump);
-    for (int i = 0; i < s->n_grouped; i++) {
-        if (s->grouped_by[i] == rank) {
-            staleness_add(&out->staleness, s->grouped_late[i], (int)s->grouped[i].count);
+    for (int i = 0; i < s->group.n; i++) {
+        if (s->group.by[i] == rank) {
+            staleness_add(&out->staleness, s->group.late[i], (int)s->group.slices[i].count);
         }
     }
 }

@@ -52,50 +52,66 @@ struct arrival {
     float *stats_of; /* [n_stats] and running statistics; owned */
 };
 
+/* Evaluations (evaluation.c): the one under way, and what the last one found. */
+struct server_evaluation {
+    bool due, under_way;
+    struct version *snapshot;         /* under evaluation; NULL: nothing was evaluated yet */
+    float *stats;                     /* [n_stats] running statistics beside it; owned */
+    int64_t step, applied;            /* of the snapshot: version and samples */
+    double time;                      /* at which it was taken */
+    int64_t next, done;               /* samples of the test set: handed out, measured */
+    int n_out;                        /* clients with a test slice */
+    struct slice again[SPEC_WORKERS]; /* test slices of lost workers */
+    int n_again;
+    double loss, correct;               /* sums over what is measured */
+    int64_t last_version, last_applied; /* of the last one; -1: none */
+    double last_accuracy, last_loss, best;
+    bool target_reached;
+};
+
+/* The group of gradients that is not complete (softsync). */
+struct server_group {
+    struct slice slices[SPEC_WORKERS]; /* of its gradients */
+    int by[SPEC_WORKERS];              /* whose they are */
+    int late[SPEC_WORKERS];            /* and their staleness */
+    int n;
+};
+
+/* Workers that are started again (seats.c). */
+struct server_seats {
+    bool known;
+    int wanted[SPEC_WORKERS]; /* how often each worker is to be started again */
+    int free[SPEC_WORKERS];   /* of those that may join now; else 0 */
+    int admitted;             /* the rank that joins now, -1: none does */
+};
+
 struct server {
     struct server *before; /* another one that was left behind */
     const struct server_policy *policy;
     struct rank_env *env;
     struct updates updates;
-    struct arrival *arrival;       /* the next push; owned */
-    struct arrival *torn;          /* list of those of workers that died in the middle; owned */
-    struct version *snapshot;      /* under evaluation; NULL: nothing was evaluated yet */
-    float *stats, *snapshot_stats; /* [n_stats] running statistics: merged, under evaluation */
-    size_t n, n_stats;             /* n: this server's own range of the block */
+    struct arrival *arrival;  /* the next push; owned */
+    struct arrival *torn;     /* list of those of workers that died in the middle; owned */
+    float *stats;             /* [n_stats] running statistics, merged; owned */
+    size_t n, n_stats;        /* n: this server's own range of the block */
     float *full, *full_optim; /* [n_params], [blocks][n_params] of all servers, for a state; NULL
                                  with one server */
     struct cursor cursor;
     struct slice *redo; /* [RUN_SLICES] to be handed out again */
     int n_redo;
-    int64_t taken;                      /* gradients since the start of this attempt */
-    struct slice grouped[SPEC_WORKERS]; /* slices of the group that is not complete */
-    int grouped_by[SPEC_WORKERS];       /* whose they are */
-    int grouped_late[SPEC_WORKERS];     /* and the staleness of their gradients */
-    int n_grouped;
-    int n_out, n_kept, n_evaluating, n_ended,
-        n_left;                         /* clients with a slice, a kept one, a test slice, an end;
-                                           that have left */
+    int64_t taken; /* gradients since the start of this attempt */
+    struct server_group group;
+    int n_out, n_kept, n_ended,
+        n_left; /* clients with a slice, a kept one, an end; that have left */
     int parked[SPEC_WORKERS], n_parked; /* clients that wait, ascending */
-    int seats[SPEC_WORKERS];            /* how often each worker is to be started again */
-    int free_seats[SPEC_WORKERS];       /* of those that may join now; else 0 */
-    bool seats_taken;                   /* `seats` are known: */
-    int admitted;                       /* the rank that joins now, -1: none does */
-    bool lost_any;                      /* a worker was lost, whether or not it is there again */
-    int64_t least;                      /* clock of the slowest client, -1: to be found */
+    struct server_seats seats;
+    bool lost_any; /* a worker was lost, whether or not it is there again */
+    int64_t least; /* clock of the slowest client, -1: to be found */
     struct client *clients;
     int64_t applied;
     struct agenda agenda;
     struct control control;
-    /* evaluation */
-    bool evaluating, due;
-    int64_t eval_next, eval_done, eval_step;
-    struct slice eval_again[SPEC_WORKERS]; /* test slices of lost workers */
-    int n_eval_again;
-    int64_t eval_applied; /* samples in the snapshot */
-    double eval_time, eval_loss, eval_correct;
-    int64_t evaluated_version, evaluated_applied; /* of the last one; -1: none */
-    double last_accuracy, last_loss, best;
-    bool target_reached;
+    struct server_evaluation eval;
     bool quits;  /* a program has left before its epochs were over, whose samples may be left */
     double busy; /* share of time */
     enum run_outcome outcome;
@@ -170,7 +186,7 @@ int server_serve_parked(struct server *s, struct err *e);
 int server_wait(struct server *s, struct comm_op *op, int rank, struct err *e);
 /* Marks the workers that were declared lost; is there one that is not dropped yet? */
 bool server_note_lost(struct server *s);
-/* Does a worker wait for the seat of one that died, and may take it? Then s->admitted. */
+/* Does a worker wait for the seat of one that died, and may take it? Then s->seats.admitted. */
 bool server_admits(struct server *s);
 /* Room for the next push, where the last one is complete or there is none; else the last one is
  * put aside. */

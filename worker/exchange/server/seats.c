@@ -37,7 +37,7 @@ static void seat(struct server *s, int rank)
 {
     struct client *k = &s->clients[rank];
     int64_t least = least_clock(s, rank), own = server_clock(k);
-    k->seat = s->seats[rank];
+    k->seat = s->seats.wanted[rank];
     k->lost = k->dropped = k->gone = false;
     k->ended = k->left = k->told_last = k->again = k->parked = k->sending = false;
     k->gave = false;
@@ -50,10 +50,10 @@ static void seat(struct server *s, int rank)
 
 int server_take_back_seat(struct server *s, struct err *e)
 {
-    int rank = s->admitted;
+    int rank = s->seats.admitted;
     struct client *k = rank >= 0 ? &s->clients[rank] : NULL;
     int rc = k ? end_answers(s, k, e) : 0;
-    s->admitted = -1;
+    s->seats.admitted = -1;
     if (!k || rc < 0) {
         return rc;
     }

@@ -34,14 +34,14 @@
  * in the middle of a group has its slices among those that are done again. */
 static void settle(struct server *s)
 {
-    for (int i = 0; i < s->n_grouped; i++) {
-        struct client *k = &s->clients[s->grouped_by[i]];
-        s->applied += s->grouped[i].count;
-        staleness_add(&k->staleness, s->grouped_late[i], (int)s->grouped[i].count);
+    for (int i = 0; i < s->group.n; i++) {
+        struct client *k = &s->clients[s->group.by[i]];
+        s->applied += s->group.slices[i].count;
+        staleness_add(&k->staleness, s->group.late[i], (int)s->group.slices[i].count);
         k->grouped = false;
     }
-    s->n_grouped = 0;
-    s->due = agenda_evaluate(&s->agenda, s->applied, s->updates.version) || s->due;
+    s->group.n = 0;
+    s->eval.due = agenda_evaluate(&s->agenda, s->applied, s->updates.version) || s->eval.due;
 }
 
 static int take_gradient(struct server *s, const struct push_head *push, const float *g,
@@ -67,10 +67,10 @@ static int take_gradient(struct server *s, const struct push_head *push, const f
     }
     bool updated = updates_add(&s->updates, g, k->held->w, push->weight, push->slice.count,
                                push->learning_rate, tau);
-    BUG_ON(s->n_grouped == SPEC_WORKERS);
-    s->grouped_by[s->n_grouped] = push->rank;
-    s->grouped_late[s->n_grouped] = (int)tau;
-    s->grouped[s->n_grouped++] = push->slice;
+    BUG_ON(s->group.n == SPEC_WORKERS);
+    s->group.by[s->group.n] = push->rank;
+    s->group.late[s->group.n] = (int)tau;
+    s->group.slices[s->group.n++] = push->slice;
     k->grouped = true;
     server_set_out(s, k, NULL);
     k->pushes++;
@@ -93,7 +93,7 @@ static int take_gradient(struct server *s, const struct push_head *push, const f
 static int end_job(struct server *s, struct err *e)
 {
     int rc;
-    if (s->n_redo > 0 && s->env->n_lost > 0 && !s->quits && !s->target_reached) {
+    if (s->n_redo > 0 && s->env->n_lost > 0 && !s->quits && !s->eval.target_reached) {
         return err_set(e, ERR_PEER,
                        "a worker was lost with slices of epoch %lld, and every other program knows "
                        "by now that no slice follows: they cannot come again in this attempt",
@@ -107,8 +107,8 @@ static int end_job(struct server *s, struct err *e)
     }
     /* of a target that was reached the weights are the best artifact's; gradients that were out
      * then came after it */
-    if (!s->target_reached && s->evaluated_version != s->updates.version) {
-        if ((rc = server_begin_evaluation(s, e)) < 0 || s->evaluating) {
+    if (!s->eval.target_reached && s->eval.last_version != s->updates.version) {
+        if ((rc = server_begin_evaluation(s, e)) < 0 || s->eval.under_way) {
             return rc;
         }
     }
@@ -134,14 +134,14 @@ static bool checkpoint_due(struct server *s)
 /* After every push: starts what is due, and ends a job that is over. */
 static int decide(struct server *s, struct err *e)
 {
-    bool asked = s->control.pause || s->control.stop, idle = s->n_out == 0 && s->n_evaluating == 0;
+    bool asked = s->control.pause || s->control.stop, idle = s->n_out == 0 && s->eval.n_out == 0;
     bool over = server_nothing_left(s) && idle && !server_slices_kept(s);
     int rc = 0;
     if (asked && idle) {
         rc = leave_job(s, e);
-    } else if (!asked && !s->evaluating && over) {
+    } else if (!asked && !s->eval.under_way && over) {
         rc = end_job(s, e);
-    } else if (!asked && !s->evaluating && s->due) {
+    } else if (!asked && !s->eval.under_way && s->eval.due) {
         rc = server_begin_evaluation(s, e);
     }
     return rc >= 0 && checkpoint_due(s) ? server_checkpoint(s, e) : rc;

@@ -43,7 +43,7 @@ int server_init(struct server *s, struct rank_env *env, const struct run_state *
         return err_set(e, ERR_MEMORY, "cannot serve %d workers with %zu parameters: memory ran out",
                        W, s->n);
     }
-    s->snapshot_stats = s->stats + s->n_stats;
+    s->eval.stats = s->stats + s->n_stats;
     if (from->stats && from->n_stats == s->n_stats) {
         memcpy(s->stats, from->stats, s->n_stats * sizeof(float));
     }
@@ -51,12 +51,12 @@ int server_init(struct server *s, struct rank_env *env, const struct run_state *
     s->applied = from->applied_samples;
     memcpy(s->redo, from->out, (size_t)from->n_out * sizeof *s->redo);
     s->n_redo = from->n_out;
-    s->evaluated_version = s->admitted = -1;
+    s->eval.last_version = s->seats.admitted = -1;
     s->outcome = RUN_GOES_ON;
     for (int i = 0; i < W; i++) {
         staleness_restore(&s->clients[i].staleness, from->staleness, i, W);
     }
-    s->best = from->best;
+    s->eval.best = from->best;
     agenda_init(&s->agenda, env->spec, env->train_samples, s->applied, from->version,
                 comm_now(env->comm));
     int rc = server_renew_arrival(s, e);
@@ -136,9 +136,9 @@ int server_save(struct server *s, enum save_why why, struct err *e)
 {
     struct run_state *state = s->state;
     bool evaluated = why == SAVE_BEST,
-         told = evaluated || s->evaluated_version == s->updates.version;
-    const float *params = evaluated ? s->snapshot->w : s->updates.now->w,
-                *stats = evaluated ? s->snapshot_stats : s->stats;
+         told = evaluated || s->eval.last_version == s->updates.version;
+    const float *params = evaluated ? s->eval.snapshot->w : s->updates.now->w,
+                *stats = evaluated ? s->eval.stats : s->stats;
     const float *optim = s->updates.optim;
     int rc = collect(s, evaluated, &params, &optim, e);
     if (rc < 0 || !s->env->save) {
@@ -151,21 +151,21 @@ int server_save(struct server *s, enum save_why why, struct err *e)
         .n_params = s->env->n_params,
         .n_optim = blocks_of(s) * s->env->n_params,
         .n_stats = s->n_stats,
-        .version = evaluated ? s->evaluated_version : s->updates.version,
-        .applied_samples = evaluated ? s->evaluated_applied : s->applied,
+        .version = evaluated ? s->eval.last_version : s->updates.version,
+        .applied_samples = evaluated ? s->eval.last_applied : s->applied,
         .cursor = s->cursor,
         .own = s->own,
         .n_own = s->env->keeps_own && why != SAVE_BEST ? s->env->comm->workers : 0,
         .staleness = dump_staleness(s),
-        .best = s->best,
+        .best = s->eval.best,
         .why = why,
-        .test_accuracy = told ? s->last_accuracy : NAN,
-        .test_loss = told ? s->last_loss : NAN};
+        .test_accuracy = told ? s->eval.last_accuracy : NAN,
+        .test_loss = told ? s->eval.last_loss : NAN};
     for (int i = 0; i < s->n_redo; i++) {
         add_out(state, &s->redo[i]);
     }
-    for (int i = 0; i < s->n_grouped; i++) {
-        add_out(state, &s->grouped[i]);
+    for (int i = 0; i < s->group.n; i++) {
+        add_out(state, &s->group.slices[i]);
     }
     for (int i = 0; i < s->env->comm->workers; i++) {
         add_out(state, &s->clients[i].out);

@@ -58,20 +58,20 @@ static bool nobody_asks(const struct server *s)
 
 bool server_nothing_left(const struct server *s)
 {
-    return s->target_reached || (s->n_redo == 0 && cursor_done(&s->cursor)) || nobody_asks(s);
+    return s->eval.target_reached || (s->n_redo == 0 && cursor_done(&s->cursor)) || nobody_asks(s);
 }
 
 /* For one worker: its kept slice stays its own. */
 static bool nothing_left_for(const struct server *s, int rank)
 {
     const struct client *k = &s->clients[rank];
-    return s->target_reached || k->left || (k->told_last && !k->again) ||
+    return s->eval.target_reached || k->left || (k->told_last && !k->again) ||
            (k->kept.count == 0 && !k->again && server_nothing_left(s));
 }
 
 bool server_slices_kept(const struct server *s)
 {
-    return !s->target_reached && s->n_kept > 0;
+    return !s->eval.target_reached && s->n_kept > 0;
 }
 
 /* Counted at each change, because counting a thousand clients after every push takes too long. */
@@ -108,7 +108,7 @@ void server_take_back(struct server *s, int rank)
 {
     struct client *k = &s->clients[rank];
     k->reply.staleness = -1;
-    k->again = !s->control.pause && !s->control.stop && !s->target_reached;
+    k->again = !s->control.pause && !s->control.stop && !s->eval.target_reached;
     if (!k->again) {
         server_redo(s, &k->out);
         server_redo(s, &k->kept);
@@ -172,7 +172,7 @@ void server_let_go(struct server *s, int rank)
 
 void server_set_evaluating(struct server *s, struct client *k, int64_t samples)
 {
-    s->n_evaluating += (samples > 0) - (k->evaluating > 0);
+    s->eval.n_out += (samples > 0) - (k->evaluating > 0);
     k->evaluating = samples;
 }
 
@@ -222,7 +222,7 @@ static int send_reply(struct server *s, int rank, struct version *weights, const
     if (weights) {
         updates_hold(&s->updates, &k->held, weights);
         message_send(&k->weights, c, rank, TAG_WEIGHTS, &none, 1, weights->w, s->n);
-        rc = server_order(s, weights == s->snapshot ? ORDER_SEND_EVAL : ORDER_SEND, rank, e);
+        rc = server_order(s, weights == s->eval.snapshot ? ORDER_SEND_EVAL : ORDER_SEND, rank, e);
         if (rc < 0) {
             return rc;
         }
@@ -236,7 +236,7 @@ static int send_reply(struct server *s, int rank, struct version *weights, const
 
 static bool test_slice_left(const struct server *s)
 {
-    return s->eval_next < s->env->test_samples || s->n_eval_again > 0;
+    return s->eval.next < s->env->test_samples || s->eval.n_again > 0;
 }
 
 /* The next one, or one that a lost worker had. */
@@ -244,13 +244,13 @@ static struct slice take_test_slice(struct server *s)
 {
     int64_t total = s->env->test_samples,
             part = total / (EVAL_SLICES_PER_WORKER * s->env->comm->workers) + 1;
-    if (s->n_eval_again > 0) {
-        return s->eval_again[--s->n_eval_again];
+    if (s->eval.n_again > 0) {
+        return s->eval.again[--s->eval.n_again];
     }
     part = part < EVAL_SLICE_MIN ? EVAL_SLICE_MIN : part;
-    part = part < total - s->eval_next ? part : total - s->eval_next;
-    s->eval_next += part;
-    return (struct slice){.start = s->eval_next - part, .count = part};
+    part = part < total - s->eval.next ? part : total - s->eval.next;
+    s->eval.next += part;
+    return (struct slice){.start = s->eval.next - part, .count = part};
 }
 
 static int hand_test_slice(struct server *s, int rank, struct err *e)
@@ -258,13 +258,13 @@ static int hand_test_slice(struct server *s, int rank, struct err *e)
     struct client *k = &s->clients[rank];
     struct slice part = take_test_slice(s);
     k->reply.action = DO_EVALUATE;
-    k->reply.version = s->eval_step;
+    k->reply.version = s->eval.step;
     k->reply.eval_first = part.start;
     k->reply.eval_count = part.count;
     k->reply.slice = k->reply.hint = (struct slice){0};
     server_set_evaluating(s, k, part.count);
     s->env->aside(s->env->ctx, true);
-    int rc = send_reply(s, rank, s->snapshot, s->snapshot_stats, e);
+    int rc = send_reply(s, rank, s->eval.snapshot, s->eval.stats, e);
     s->env->aside(s->env->ctx, false);
     return rc;
 }
@@ -380,7 +380,7 @@ static int serve_client(struct server *s, int rank, struct err *e)
         return end_client(s, rank, e);
     }
     bool trains = !asked && !nothing_left_for(s, rank) && may_pull(s, rank);
-    if (s->evaluating && !asked && test_slice_left(s)) {
+    if (s->eval.under_way && !asked && test_slice_left(s)) {
         if (trains && s->clients[rank].kept.count == 0) {
             struct slice slice;
             if (take_slice(s, size_of(s, rank), &slice)) {

@@ -12,13 +12,14 @@ static const double LOOK_SECONDS = 0.02;
 bool server_note_lost(struct server *s)
 {
     /* asked first: who is lost then is lost in the seat that is known here, or in a later one */
-    s->seats_taken = s->env->seats && s->env->seats(s->env->ctx, s->seats) > 0;
+    s->seats.known = s->env->seats && s->env->seats(s->env->ctx, s->seats.wanted) > 0;
     int W = s->env->comm->workers, ranks[SPEC_WORKERS], n = s->env->lost(s->env->ctx, ranks);
     bool fresh = false;
-    for (int i = 0; i < W && s->seats_taken; i++) {
+    for (int i = 0; i < W && s->seats.known; i++) {
         struct client *k = &s->clients[i];
         k->gone = false;
-        k->lost = k->lost || s->seats[i] > k->seat; /* also where nobody has said so in between */
+        k->lost =
+            k->lost || s->seats.wanted[i] > k->seat; /* also where nobody has said so in between */
         fresh = fresh || (k->lost && !k->dropped);
     }
     for (int i = 0; i < n; i++) {
@@ -35,17 +36,17 @@ bool server_admits(struct server *s)
 {
     const struct transport_ops *ops = s->env->comm->t->ops;
     int W = s->env->comm->workers, waits = 0;
-    if (!s->env->seats || !ops->admit || !s->seats_taken || s->admitted >= 0) {
-        return s->admitted >= 0;
+    if (!s->env->seats || !ops->admit || !s->seats.known || s->seats.admitted >= 0) {
+        return s->seats.admitted >= 0;
     }
     for (int i = 0; i < W; i++) {
         const struct client *k = &s->clients[i];
-        bool wanted = k->dropped && !k->gone && s->seats[i] > k->seat;
-        s->free_seats[i] = wanted ? s->seats[i] : 0;
+        bool wanted = k->dropped && !k->gone && s->seats.wanted[i] > k->seat;
+        s->seats.free[i] = wanted ? s->seats.wanted[i] : 0;
         waits += wanted;
     }
-    s->admitted = waits > 0 ? ops->admit(s->env->comm->t, s->free_seats, W) : -1;
-    return s->admitted >= 0;
+    s->seats.admitted = waits > 0 ? ops->admit(s->env->comm->t, s->seats.free, W) : -1;
+    return s->seats.admitted >= 0;
 }
 
 int server_wait(struct server *s, struct comm_op *op, int rank, struct err *e)
