@@ -23,47 +23,58 @@ struct cpu_used {
 };
 
 struct pulse {
-    struct store *store; /* the thread's */
-    struct sender from;  /* of what this rank writes */
+    /* set at the start */
+    struct sender from; /* of what this rank writes */
     char node[DOCUMENT_NODE];
     int workers, first_version;
     bool reads_control, reads_each_turn;
     double (*comm_age)(void *ctx);
+    bool (*comm_hangs)(void *ctx);
     void *comm_ctx;
     const volatile sig_atomic_t *stop_signal;
-    bool (*comm_hangs)(void *ctx);
-    double lost_at; /* when a worker was told to be lost, or started again; the thread's */
-    int hanging;    /* turns in a row in which nothing was exchanged; the thread's */
-    int64_t strays; /* control documents of other attempts, or damaged; the thread's */
-    double quota_read, quota_next; /* a CPU quota; clock_now() of the next look; the thread's */
     pthread_t thread;
+
+    /* the thread's alone */
+    struct store *store;
+    double lost_at;                /* when a worker was told to be lost, or started again */
+    int hanging;                   /* turns in a row in which nothing was exchanged */
+    int64_t strays;                /* control documents of other attempts, or damaged */
+    double quota_read, quota_next; /* a CPU quota; clock_now() of the next look */
+
+    /* of both sides */
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t wake;
+    bool stopping;
+    double stop_by;
+
+    /* what goes up */
     struct row *rows;           /* ring of PULSE_ROWS; owned */
     uint64_t first_row, n_rows; /* number of the oldest one kept; of the next one to come */
     uint64_t dropped;
+    int64_t undone_to;          /* rows of steps up to this one were queued, and are not again */
     json_t *facts[PULSE_FACTS]; /* documents; owned */
     int n_facts;
     int64_t number; /* of the newest fact or heartbeat */
+
+    /* what comes down */
     struct control control;
     bool seats_taken;      /* some of control.seats are not 0 */
     bool checkpoint_asked; /* the document's flag as last read, to see it rise */
+    json_t *doors;         /* control_doors(); owned */
+
+    /* what heartbeats say of this rank */
     enum phase phase;
     double progress_at;
     clockid_t trainer;        /* CPU time of the thread that trains */
     double worked, worked_at; /* that CPU time when it was last seen to grow; clock_now() then */
+    double quota;             /* CPUs that this process may use; 0: no limit */
+    struct cpu_used cpu;
     int64_t step, samples, updates;
-    int64_t undone_to;          /* rows of steps up to this one were queued, and are not again */
     int64_t received, receives; /* bytes of the keeper's data set; receives 0: none comes */
     double epoch, busy_fraction;
     int batch;
-    double quota; /* CPUs that this process may use; 0: no limit */
-    struct cpu_used cpu;
     struct staleness staleness;
     char door[DOCUMENT_DOOR]; /* where this rank is reached; empty: nowhere */
-    json_t *doors;            /* control_doors(); owned */
-    bool stopping;
-    double stop_by;
 };
 
 #endif
