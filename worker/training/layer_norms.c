@@ -16,7 +16,7 @@ struct layer_norms {
     const struct network *net; /* borrowed */
     struct norms norms;
     int64_t next; /* local step at which a measurement is due */
-    bool measures, weighed, measured;
+    bool measures, weights_known, measured;
     size_t counted;      /* floats of gradients that were measured in this step */
     double began, spent; /* clock_now(); seconds of all measurements */
 };
@@ -60,7 +60,7 @@ static bool may_cost(const struct layer_norms *l)
 void layer_norms_begin(struct layer_norms *l, int64_t local_step, bool first)
 {
     l->measures = first && local_step >= l->next && l->norms.count > 0 && may_cost(l);
-    l->weighed = l->measured = false;
+    l->weights_known = l->measured = false;
     l->counted = 0;
     if (l->measures) {
         int64_t part = local_step / PARTS_OF_A_RUN;
@@ -74,22 +74,22 @@ static double length_of(const float *block, const struct tensor *t)
     return isfinite(length) ? length : NAN;
 }
 
-static int weigh(struct layer_norms *l, struct err *e)
+static int measure_weights(struct layer_norms *l, struct err *e)
 {
     struct dev_replica *r = l->engine->replica;
     int rc = r->dev->ops->fetch(r, DEV_PARAMS, 0, l->net->n_params, e);
     for (int i = 0; rc >= 0 && i < l->norms.count; i++) {
         l->norms.items[i].weight = length_of(r->host[DEV_PARAMS], &l->net->tensors[i]);
     }
-    l->weighed = rc >= 0;
+    l->weights_known = rc >= 0;
     return rc;
 }
 
-static int measure(struct layer_norms *l, size_t first, size_t count, struct err *e)
+static int measure_gradients(struct layer_norms *l, size_t first, size_t count, struct err *e)
 {
     struct dev_replica *r = l->engine->replica;
     double began = clock_now();
-    int rc = l->weighed ? 0 : weigh(l, e);
+    int rc = l->weights_known ? 0 : measure_weights(l, e);
     if (rc < 0 || (rc = r->dev->ops->fetch(r, DEV_GRADS, first, count, e)) < 0) {
         return rc;
     }
@@ -106,12 +106,12 @@ static int measure(struct layer_norms *l, size_t first, size_t count, struct err
 
 int layer_norms_bucket(struct layer_norms *l, const struct dev_bucket *b, struct err *e)
 {
-    return l->measures ? measure(l, b->first, b->count, e) : 0;
+    return l->measures ? measure_gradients(l, b->first, b->count, e) : 0;
 }
 
 int layer_norms_end(struct layer_norms *l, struct err *e)
 {
-    int rc = l->measures && l->counted == 0 ? measure(l, 0, l->net->n_params, e) : 0;
+    int rc = l->measures && l->counted == 0 ? measure_gradients(l, 0, l->net->n_params, e) : 0;
     l->measured = l->measures && rc >= 0 && l->counted == l->net->n_params;
     l->measures = false;
     return rc;
