@@ -33,26 +33,24 @@ static int sim_start(void *ctx, struct attempt *a, const struct plan *plan, stru
         return -ERR_UNSUPPORTED;
     }
     snprintf(dir, sizeof dir, "%s/jobs/%s", c->data_dir, a->job);
-    int rc = proc_mkdirs(dir, 0755, e);
+    int rc;
     json_t *plain = json_copy(plan->spec), *nodes = json_incref(json_object_get(plain, "cluster"));
     json_object_del(plain, "cluster");
-    if (rc >= 0) {
-        rc = write_json(dir, "job.json", plain, job, e);
-    }
-    if (rc >= 0) {
-        rc = write_json(dir, "cluster.json", nodes, cluster, e);
-    }
-    json_decref(plain);
-    json_decref(nodes);
-    if (rc < 0) {
-        return rc;
+    if ((rc = proc_mkdirs(dir, 0755, e)) < 0 ||
+        (rc = write_json(dir, "job.json", plain, job, e)) < 0 ||
+        (rc = write_json(dir, "cluster.json", nodes, cluster, e)) < 0) {
+        goto out;
     }
     snprintf(job_env, sizeof job_env, "EVENSTEP_JOB=%s", a->job);
     snprintf(attempt_env, sizeof attempt_env, "EVENSTEP_ATTEMPT=%d", a->number);
     const char *argv[] = {"nice",      "-n",    "10",    c->program, "--job", job,
                           "--cluster", cluster, "--out", dir,        NULL};
     const char *env[] = {job_env, attempt_env, NULL};
-    return attempt_start(c->data_dir, a, argv, env, e);
+    rc = attempt_start(c->data_dir, a, argv, env, e);
+out:
+    json_decref(plain);
+    json_decref(nodes);
+    return rc;
 }
 
 static bool sim_poll(void *ctx, const struct attempt *a, struct attempt_end *end)

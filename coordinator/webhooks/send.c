@@ -20,21 +20,21 @@ struct sending {
     CURL *curl;
     struct curl_slist *headers;
     void *ctx;
-    const struct sender *sender;
+    const struct webhook_sender *sender;
     size_t answered; /* bytes of the answer's body */
     bool forbidden;  /* the address must not be reached */
     char why[CURL_ERROR_SIZE];
 };
 
-struct sender {
+struct webhook_sender {
     CURLM *multi;
     bool local;
     struct sending *first;
 };
 
-struct sender *send_open(bool local, struct err *e)
+struct webhook_sender *send_open(bool local, struct err *e)
 {
-    struct sender *s = calloc(1, sizeof *s);
+    struct webhook_sender *s = calloc(1, sizeof *s);
     curl_global_init(CURL_GLOBAL_DEFAULT);
     if (!s || !(s->multi = curl_multi_init())) {
         free(s);
@@ -60,7 +60,7 @@ static void sending_free(struct sending *x)
     free(x);
 }
 
-void send_close(struct sender *s)
+void send_close(struct webhook_sender *s)
 {
     if (s) {
         while (s->first) {
@@ -175,7 +175,7 @@ static void set_options(struct sending *x, const struct send_wish *w)
     curl_easy_setopt(x->curl, CURLOPT_PRIVATE, x);
 }
 
-int send_begin(struct sender *s, const struct send_wish *w, struct err *e)
+int send_begin(struct webhook_sender *s, const struct send_wish *w, struct err *e)
 {
     struct sending *x = calloc(1, sizeof *x);
     if (!x || !(x->curl = curl_easy_init())) {
@@ -204,12 +204,12 @@ int send_begin(struct sender *s, const struct send_wish *w, struct err *e)
     return 0;
 }
 
-bool send_under_way(const struct sender *s)
+bool send_under_way(const struct webhook_sender *s)
 {
     return s->first != NULL;
 }
 
-void send_wait(struct sender *s, int ms)
+void send_wait(struct webhook_sender *s, int ms)
 {
     int running = 0;
     curl_multi_perform(s->multi, &running);
@@ -239,7 +239,7 @@ static void judge(const struct sending *x, CURLcode code, struct sent *out)
     }
 }
 
-bool send_ended(struct sender *s, struct sent *out)
+bool send_ended(struct webhook_sender *s, struct sent *out)
 {
     int left;
     for (CURLMsg *m; (m = curl_multi_info_read(s->multi, &left));) {

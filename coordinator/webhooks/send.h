@@ -15,7 +15,7 @@
 
 #include "common/err.h"
 
-struct sender;
+struct webhook_sender;
 
 enum { SEND_SECONDS = 15, SEND_WHY = 300 };
 
@@ -35,15 +35,15 @@ struct sent {
 };
 
 /* `local`: addresses of this host and its link are allowed. */
-struct sender *send_open(bool local, struct err *e);
-void send_close(struct sender *s); /* ends what is under way; NULL is fine */
+struct webhook_sender *send_open(bool local, struct err *e);
+void send_close(struct webhook_sender *s); /* ends what is under way; NULL is fine */
 /* Ends within SEND_SECONDS. */
-int send_begin(struct sender *s, const struct send_wish *wish, struct err *e);
-bool send_under_way(const struct sender *s);
+int send_begin(struct webhook_sender *s, const struct send_wish *wish, struct err *e);
+bool send_under_way(const struct webhook_sender *s);
 /* Waits up to `ms` for something to happen. */
-void send_wait(struct sender *s, int ms);
+void send_wait(struct webhook_sender *s, int ms);
 /* A delivery that has ended since the last call; false: none has. */
-bool send_ended(struct sender *s, struct sent *out);
+bool send_ended(struct webhook_sender *s, struct sent *out);
 
 /* "v1,…" into out[64]. ERR_DATA: it is no such secret. */
 enum { SEND_SIGNATURE = 64 };

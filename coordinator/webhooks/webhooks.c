@@ -21,7 +21,7 @@ static const double load_seconds = 1, place_seconds = 10;
 struct webhooks {
     struct store *store;
     struct hooks hooks;
-    struct sender *sender;
+    struct webhook_sender *sender;
     char place[STORE_PLACE]; /* the last event that was looked at; "": not known yet */
     double loaded, noted;    /* clock_now() when the hooks were read, the place written */
     bool away;               /* the store is, and was said to be */
