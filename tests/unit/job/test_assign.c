@@ -272,6 +272,7 @@ static void static_splits_in_proportion_of_the_weights(void **state)
     b->n_weights = 4;
     assert_int_equal(assign_first(&a, b, 4, NULL, 4, &e), 0);
     check_sizes(&a, (int[]){28, 20, 12, 4});
+    assert_string_equal(a.reason, "in proportion of the weights that the job gives");
     b->global_batch = 10; /* ideal 4.375 3.125 1.875 0.625 */
     assert_int_equal(assign_first(&a, b, 4, NULL, 4, &e), 0);
     check_sizes(&a, (int[]){4, 3, 2, 1});

@@ -66,6 +66,24 @@ static void a_heartbeat_is_read_as_it_was_written(void **state)
     beat_release(&b);
 }
 
+/* Counters begin with 0. */
+static void a_rank_that_has_made_nothing_yet_is_read(void **state)
+{
+    static const char *const counters[] = {"step", "samples", "updates", "batch", "epoch"};
+    struct beat b = some_beat(), got;
+    struct err e = {0};
+    json_t *j = sent(beat_json(&b));
+    (void)state;
+    for (size_t i = 0; i < sizeof counters / sizeof *counters; i++) {
+        json_object_set_new(j, counters[i], json_integer(0));
+    }
+    assert_read(beat_read(&got, j, &e), &e);
+    assert_true(got.step == 0 && got.samples == 0 && got.updates == 0 && got.batch == 0);
+    beat_release(&got);
+    beat_release(&b);
+    json_decref(j);
+}
+
 static void what_is_wrong_with_a_heartbeat_is_said(void **state)
 {
     static const struct wrong wrongs[] = {
@@ -277,7 +295,9 @@ static void what_is_wrong_with_a_fact_is_said(void **state)
          "the fact is not valid: /max_batch: must be a whole number, 0 to 2147483647"},
     };
     static const struct wrong tuning[] = {
-        {"tuning", "[]", "the fact is not valid: /tuning: must be an object"}};
+        {"tuning", "[]", "the fact is not valid: /tuning: must be an object"},
+        {"tuning", NULL, "the fact is not valid: /tuning: is missing"},
+    };
     static const struct wrong checkpoint[] = {
         {"path", NULL, "the fact is not valid: /path: is missing"}};
     static const struct wrong artifact[] = {
@@ -373,6 +393,11 @@ static void evaluations_are_kept_and_those_past_a_step_dropped(void **state)
     evaluations_release(&got);
     evaluations_release(&all);
     assert_null(evaluations_last(&all));
+    json_t *none = sent(evaluations_json(&(struct evaluations){0}));
+    assert_read(evaluations_read(&got, none, &e), &e);
+    assert_int_equal(got.count, 0);
+    evaluations_release(&got);
+    json_decref(none);
     EACH_SAYS(j, wrongs, read_evaluations);
 }
 
@@ -454,6 +479,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_heartbeat_is_read_as_it_was_written),
+        cmocka_unit_test(a_rank_that_has_made_nothing_yet_is_read),
         cmocka_unit_test(what_is_wrong_with_a_heartbeat_is_said),
         cmocka_unit_test(every_kind_of_fact_is_read_as_it_was_written),
         cmocka_unit_test(how_a_process_ended_tells_whether_it_was_killed),

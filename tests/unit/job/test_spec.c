@@ -390,6 +390,22 @@ static void check_defaults(json_t *j, const char *where)
     }
 }
 
+static void check_required(json_t *schemas, const char *name, const char *key)
+{
+    json_t *required = json_object_get(json_object_get(schemas, name), "required");
+    assert_int_equal(json_array_size(required), 1);
+    assert_string_equal(json_string_value(json_array_get(required, 0)), key);
+}
+
+static void a_virtual_cluster_needs_nodes_and_a_node_its_name_alone(void **state)
+{
+    json_t *schemas = jobspec_schemas();
+    (void)state;
+    check_required(schemas, "ClusterSpec", "nodes");
+    check_required(schemas, "ClusterNode", "name");
+    json_decref(schemas);
+}
+
 static void every_default_is_a_value_that_its_schema_allows(void **state)
 {
     json_t *schemas = jobspec_schemas();
@@ -457,6 +473,7 @@ int main(void)
         cmocka_unit_test(a_cluster_counts_its_nodes_and_gives_the_workers),
         cmocka_unit_test(the_schema_lists_every_key_that_is_accepted),
         cmocka_unit_test(every_default_is_a_value_that_its_schema_allows),
+        cmocka_unit_test(a_virtual_cluster_needs_nodes_and_a_node_its_name_alone),
         cmocka_unit_test(a_value_that_is_told_is_cut_between_two_characters),
         cmocka_unit_test(a_choice_names_its_usual_value_in_the_schema),
     };

@@ -178,6 +178,10 @@ static void huge_staleness_keeps_its_maximum_and_one_last_bin(void **state)
     assert_true(fabs(real(j, "mean") - 100003 / 3.0) < 1e-9);
     assert_int_equal(json_array_size(json_object_get(j, "histogram")), STALENESS_BINS);
     json_decref(j);
+    j = job_of(&s, 1, true); /* recent ones are kept in 16 bits */
+    assert_int_equal(whole(j, "p99"), UINT16_MAX);
+    assert_int_equal(json_array_size(json_object_get(j, "histogram")), STALENESS_BINS);
+    json_decref(j);
     staleness_release(&s);
 }
 

@@ -90,6 +90,7 @@ static void programs_that_differ_are_told_by_rank_and_tensor(void **state)
     differs("\"shape\": [3], \"decay\"", "\"shape\": [5], \"decay\"",
             "'a.bias' has 5 floats in rank 3");
     differs("\"samples\": 1000", "\"samples\": 999", "999 training samples and rank 0 1000");
+    differs("\"samples\": 1000", "\"samples\": 1000, \"drop_last\": true", "training samples");
     differs("\"global_batch\": 64", "\"global_batch\": 32", "batch of 32");
     differs("0.1", "0.2", "optimizer");
 }
