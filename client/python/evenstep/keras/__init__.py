@@ -19,6 +19,7 @@ rows.py       the arrays of fit(), by the rows that the rank hands out
 pipeline.py   a tf.data.Dataset, a PyDataset or a DataLoader in place of arrays
 steps.py      a step: when a slice begins, its gradients, what the rank answers
 block.py      weights and moving statistics in the shared block
+trained.py    what trains, and the optimizers that step it
 state.py      what a process that is started again goes on from
 backends.py   the exchange within a graph of TensorFlow, and on PyTorch
 between.py    what fit() calls between two steps, and between two epochs
@@ -177,7 +178,7 @@ class _Program:
         if model.train_function is not None:
             return
         optimizers = optimizers_of(model)
-        self.steps.choose(optimizers, rule_of(optimizers, model))
+        self.steps.trained.choose(optimizers, rule_of(optimizers, model))
         for optimizer in optimizers:
             if not any(optimizer is one for one in self._shadowed):
                 self.steps.shadow(optimizer, self)

@@ -36,7 +36,7 @@ class State:
     def save(self):
         return pickle.dumps(
             {
-                "optimizers": [self._state_of(o) for o in self.steps.optimizers],
+                "optimizers": [self._state_of(o) for o in self.steps.trained.optimizers],
                 "variables": [_any(v) for v in self._others()],
                 "histories": self.histories,
                 "counters": counters.take(self.callbacks),
@@ -57,19 +57,19 @@ class State:
 
     def _load(self, state):
         weights = self.steps.block.weights
-        for optimizer, (places, kept) in zip(self.steps.optimizers, self._kept(state)):
+        for optimizer, (places, kept) in zip(self.steps.trained.optimizers, self._kept(state)):
             if not optimizer.built and places:
                 optimizer.build([weights[i] for i in places])
             _take(optimizer.variables, kept)
         _take(self._others(), state["variables"])
         self.counters = state.get("counters")
-        self.rates = state.get("epoch", -1), [_rate(o) for o in self.steps.optimizers]
+        self.rates = state.get("epoch", -1), [_rate(o) for o in self.steps.trained.optimizers]
 
     def _kept(self, state):
         """As save() gives them. Older states have one optimizer, of all that trains."""
         if "optimizers" in state:
             return state["optimizers"]
-        trains = [id(v) for v in self.steps.variables]
+        trains = [id(v) for v in self.steps.trained.variables]
         weights = self.steps.block.weights
         return [([i for i, v in enumerate(weights) if id(v) in trains], state["optimizer"])]
 
@@ -85,7 +85,7 @@ class State:
         (epoch, rates), self.rates = self.rates, (-1, ())
         if piece is None or piece.epoch != epoch:
             return
-        for optimizer, rate in zip(self.steps.optimizers, rates):
+        for optimizer, rate in zip(self.steps.trained.optimizers, rates):
             if rate is not None:
                 optimizer.learning_rate = rate
 

@@ -11,6 +11,7 @@ from ..stream import Stream
 from . import backends, tape
 from .block import Block
 from .state import State, scales
+from .trained import Trained
 
 IDLE_MOST = 100  # batches in a row without gradients
 ROWS = (
@@ -21,16 +22,12 @@ ROWS = (
 
 
 class Steps:
-    """weights: all that the block has; optimizers: those that step now, each its own variables
-    if there are several."""
+    """weights: all that the block has; optimizers: those that step now (trained.py)."""
 
     def __init__(self, run, model, optimizers, weights, norms, sums):
-        self.run, self.model, self.optimizers, self.sums = run, model, optimizers, sums
+        self.run, self.model, self.sums = run, model, sums
         self.block = Block(run, weights, norms)
-        self.variables = []  # what trains
-        self.stepped = set()  # the ids of those that an optimizer has stepped
-        self.rule = None  # the optimizer as the rank knows it
-        self.served = False  # a server makes the steps by that
+        self.trained = Trained(model, self.block, optimizers)
         self.kind = None  # what the rank answered last; None: nothing yet
         self.apart = False  # ranks' statistics differ by what the last step gave
         self.stream = Stream(run, self)
@@ -47,9 +44,9 @@ class Steps:
         self.answer = STEP
         self.state = State(run, self)
         run.save = self.state.save
-        run.before_give = lambda: self.block.gather(self.variables)
+        run.before_give = lambda: self.block.gather(self.trained.variables)
         run.before_leave = self.stream.close
-        self.choose(optimizers)
+        self.trained.choose(optimizers)
 
     def start(self):
         self.hand_over_all()
@@ -58,35 +55,6 @@ class Steps:
         self.block.scatter(self.block.weights)
         self.block.scatter_statistics()
         self.state.reload()
-
-    # ---- what trains
-
-    def choose(self, optimizers, rule=None):
-        """The weights that are not frozen train from now on, by these optimizers; rule: as the rank
-        knows them."""
-        for v in self.model.trainable_variables:
-            if not self.block.has(v):
-                raise Error(
-                    "the weights '%s' train now and were not in the first fit(): a model has all "
-                    "its layers by then, and prepare(model, unfreezes=False) is for one that keeps "
-                    "frozen what is frozen" % v.path
-                )
-        self._check_rule(rule)
-        self.optimizers, self.rule = optimizers, self.rule or rule
-        self.variables = list(self.model.trainable_variables)
-        self.block.grads[:] = 0
-
-    def _check_rule(self, rule):
-        """A server that makes the steps knows the first optimizer; of another one it needs no more
-        than its rate, which comes with each step."""
-        if not self.served or not self.rule:
-            return
-        if any(rule[key] != self.rule[key] for key in ("server", "momentum", "nesterov")):
-            raise Error(
-                "under this strategy the server makes the steps by the rule of the first fit()'s "
-                "optimizer, %s with momentum %g: compile() again with the same but for its rate, "
-                "or take the strategy sync" % (self.rule["name"], self.rule["momentum"])
-            )
 
     # ---- block and variables
 
@@ -97,16 +65,11 @@ class Steps:
     def hand_over(self):
         if self.apart and self.stream.is_ending():
             self.mean_over_ranks([])
-        self.block.gather(self.variables)
+        self.block.gather(self.trained.variables)
         self.block.gather_statistics()
 
-    def _taken(self):
-        """What the rank's values go into. Weights that no optimizer steps are the program's own (it
-        assigns a moving average to them), and a server has them as they began."""
-        return [v for v in self.variables if not self.served or id(v) in self.stepped]
-
     def take_over(self):
-        self.block.scatter(self._taken())
+        self.block.scatter(self.trained.of_rank())
         self.block.scatter_statistics()
 
     # ---- the step
@@ -121,7 +84,7 @@ class Steps:
             self.take_over()
         self.block.step_begins()
         if self.kind in (None, VOID, DIFFERENCE):
-            self.block.remember(self.variables)
+            self.block.remember(self.trained.variables)
         self.begun, self.sent = piece, None
         return True
 
@@ -156,7 +119,7 @@ class Steps:
             self.run.again()
         told, self.told_weight = self.told_weight, None
         weight = float(weight) if told is None else told
-        if len(self.optimizers) > 1:
+        if len(self.trained.optimizers) > 1:
             self.block.grads[:] = 0  # what the other has left
         self.block.put(ranges, flat if piece.count and weight != 0 else None)
         if piece.count and not math.isnan(weight):
@@ -164,7 +127,7 @@ class Steps:
         rate = float(keras.ops.convert_to_numpy(optimizer.learning_rate))
         self.kind = self.run.gradients(piece.count, self._loss(piece, loss, optimizer), rate)
         self.answer = self.kind if not further or self.kind != STEP else self.answer
-        self.served |= self.kind == SKIP and piece.count > 0
+        self.trained.served |= self.kind == SKIP and piece.count > 0
         if not further:
             self.seen += piece.count
         self.begun, self.sent, self.idle = None, piece, 0
@@ -179,26 +142,12 @@ class Steps:
         known = self.tells and not scales(optimizer)  # there NaN is met by a smaller scale
         return math.inf if math.isnan(loss) and known and piece.count else loss
 
-    def _stepped_by(self, optimizer, variables):
-        """The variables of a call of apply(): all that train, or some of them."""
-        if variables is None:
-            own = optimizer.built or len(self.optimizers) > 1
-            variables = optimizer._trainable_variables if own else self.variables
-        if not {id(v) for v in variables} <= {id(v) for v in self.variables}:
-            raise Error(
-                "the optimizer steps other variables than the model's: freeze and unfreeze layers "
-                "before compile(), and keep each optimizer of a train_step of your own as an "
-                "attribute of the model"
-            )
-        self.stepped |= {id(v) for v in variables}
-        return list(variables)
-
     def shadow(self, optimizer, program):
         """Its apply() exchanges first."""
         apply = optimizer.apply
 
         def apply_summed(grads, trainable_variables=None):
-            variables = self._stepped_by(optimizer, trainable_variables)
+            variables = self.trained.stepped_by(optimizer, trainable_variables)
             self._look_at(optimizer, grads)
             exchange = partial(
                 self._exchange_in_graph, optimizer, variables, self.block.ranges(variables)
@@ -273,9 +222,9 @@ class Steps:
             self.begun = None
         answer, self.answer = self.answer, STEP
         if answer == DIFFERENCE:
-            self.block.put_differences(self.variables)
+            self.block.put_differences(self.trained.variables)
             self.run.difference()
         if answer in (SKIP, DIFFERENCE):
-            self.block.scatter(self._taken())
+            self.block.scatter(self.trained.of_rank())
         if self.block.merge_statistics():
             self.apart = True
