@@ -11,7 +11,9 @@ from tree import ROOT
 
 sys.path.insert(0, os.path.join(ROOT, "client/python"))
 
-from evenstep.run import EMPTY_LOOPS_MOST, Run, Slice, _place, asked_by_call  # noqa: E402
+from evenstep.ending import Ending, place_of  # noqa: E402
+from evenstep.loops import EMPTY_LOOPS_MOST, Loops  # noqa: E402
+from evenstep.run import Run, Slice, asked_by_call  # noqa: E402
 
 
 class Library:
@@ -25,12 +27,10 @@ class Library:
 def joined(epoch):
     """A program that has joined a run that goes on in `epoch`."""
     run = Run.__new__(Run)
-    run._library, run._open, run._passed, run._empty = Library(), True, 0, 0
-    run.epoch, run.rank, run.over, run.save, run.before_leave = epoch, 0, False, None, None
-    run.on_start, run.reload, run.passing = run.start, None, epoch > 0
-    run.before_log = None
-    run._ended, run._counts, run.lacks, run.repeats = 0, (0, 0), 0, False
-    run.passes_none, run.global_batch = None, 0
+    run._library, run.epoch, run.step, run.rank = Library(), epoch, 0, 0
+    run.over, run.save, run.before_log, run.on_start = False, None, None, run.start
+    run.counts, run.global_batch, run.restarted, run.resumed = (0, 0), 0, False, False
+    run.loops, run.ending = Loops(run, run._library), Ending(run, run._library)
     return run
 
 
@@ -40,10 +40,10 @@ def test_where_an_exception_was_raised_is_a_line_of_the_program(tmp_path):
     program.write_text("import os\n\nos.environ['NO_SUCH_VARIABLE']\n")
     with pytest.raises(KeyError) as raised:
         exec(compile(program.read_text(), str(program), "exec"), {})
-    place = _place(raised.tb, str(tmp_path) + os.sep)
+    place = place_of(raised.tb, str(tmp_path) + os.sep)
     assert place == ("train.py", 3)
     run = joined(0)
-    run.failed(raised.type, raised.value, place)
+    run.ending.failed(raised.type, raised.value, place)
     said = b"KeyError: 'NO_SUCH_VARIABLE'"
     assert run._library.calls == [("raised", said + b" (train.py, line 3)", said, b"train.py", 3)]
 
@@ -54,21 +54,21 @@ def names(run):
 
 def test_a_program_that_does_not_know_says_so_and_one_that_does_says_how_many():
     plain, counted = joined(0), joined(0)
-    assert not plain.passes_over()
+    assert not plain.loops.passes_over()
     plain.ensure_started()
     assert plain._library.calls == [("epochs", math.inf), ("start",)]
-    counted.epochs(7)
+    counted.loops.epochs(7)
     assert counted._library.calls == [("epochs_at_least", 7), ("start",)]
 
 
 def test_after_a_restart_a_loop_passes_over_what_was_made_before_and_logs_nothing_of_it(capsys):
     run = joined(2)
-    assert [run.passes_over() for _ in range(2)] == [True, True]
+    assert [run.loops.passes_over() for _ in range(2)] == [True, True]
     run.log({"test_accuracy": 0.1})
     assert run._library.calls == []
-    assert not run.passes_over()
+    assert not run.loops.passes_over()
     run.ensure_started()
-    assert not run.passes_over()
+    assert not run.loops.passes_over()
     run.log({"test_accuracy": 0.9})
     assert names(run) == ["epochs", "start", "log"]
     assert capsys.readouterr().err.count("goes on in epoch 3, so the loop passes over 2") == 1
@@ -85,31 +85,31 @@ def test_a_size_that_does_not_fit_is_explained_by_the_share_that_has_changed():
     run = joined(0)
     for count in (10, 3):
         run.begin(Slice(0, 0, 0, count, 32, [], False))
-    assert "this batch has 3 samples and the one before had 10" in run._why_sizes(
+    assert "this batch has 3 samples and the one before had 10" in run.ending.why_sizes(
         RuntimeError("Expected hidden[0] size (2, 3, 12), got [2, 10, 12]"))
-    assert not run._why_sizes(NameError("name 'los' is not defined"))
+    assert not run.ending.why_sizes(NameError("name 'los' is not defined"))
     run.begin(Slice(0, 0, 0, 3, 32, [], False))
-    assert not run._why_sizes(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
+    assert not run.ending.why_sizes(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
 
 
 def test_a_program_whose_epochs_were_all_made_before_starts_only_to_leave():
     run = joined(1)
-    assert run.passes_over()
+    assert run.loops.passes_over()
     run.leave()
     assert names(run) == ["epochs", "start", "leave"]
 
 
 def test_a_program_that_knows_where_it_goes_on_passes_over_nothing():
     run = joined(2)
-    run.epochs(5)
-    assert not run.passes_over()
+    run.loops.epochs(5)
+    assert not run.loops.passes_over()
 
 
 def test_after_a_look_at_a_batch_epochs_are_counted_from_where_the_run_goes_on():
     run, loaded = joined(2), []
-    run.reload = lambda: loaded.append(True)
+    run.loops.reload = lambda: loaded.append(True)
     run.ensure_started()  # next(iter(loader))
-    assert run.epochs(5) == 2 and not run.passes_over() and loaded == [True]
+    assert run.loops.epochs(5) == 2 and not run.loops.passes_over() and loaded == [True]
 
 
 def test_a_loop_is_told_from_a_call():
@@ -135,8 +135,8 @@ def test_a_loop_is_told_from_a_call():
 
 def test_a_loop_behind_the_jobs_epochs_is_told_once(capsys):
     run = joined(0)
-    run.tell_over()
-    run.tell_over()
+    run.loops.tell_over()
+    run.loops.tell_over()
     assert capsys.readouterr().err.count("asks for more") == 1
 
 
@@ -144,6 +144,6 @@ def test_a_program_that_asks_for_batches_without_end_is_ended(capsys):
     run = joined(0)
     with pytest.raises(SystemExit) as end:
         for _ in range(EMPTY_LOOPS_MOST + 1):
-            run.tell_over()
-    assert end.value.code == 0 and run._empty == EMPTY_LOOPS_MOST + 1
+            run.loops.tell_over()
+    assert end.value.code == 0 and run.loops._empty == EMPTY_LOOPS_MOST + 1
     assert "asks for batches without end" in capsys.readouterr().err

@@ -95,7 +95,7 @@ def epochs(n):
     if joined is None:
         yield from range(n)
         return
-    for epoch in range(joined.epochs(n), n):
+    for epoch in range(joined.loops.epochs(n), n):
         if joined.over:
             return
         yield epoch

@@ -102,7 +102,7 @@ class Arrays:
         self._slice, self._answer, self._weight = None, STEP, None
         self._sums = bool(about["sums"])
         self._stream = Stream(self.run, self)
-        self.run.save, self.run.before_leave = save, self._stream.close
+        self.run.save, self.run.ending.before_leave = save, self._stream.close
         self.run.on_start = self._start
         if self.run.resumed and not (save or optimizer["server"]):
             self.run.say(BEGAN_ANEW)

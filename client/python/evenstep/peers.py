@@ -18,7 +18,8 @@ import time
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 
-from .run import Error, Lost, run
+from .library import Lost
+from .run import Error, run
 
 HANDSHAKE_SECONDS = 20
 BEAT_SECONDS = 2

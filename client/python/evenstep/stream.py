@@ -135,12 +135,12 @@ class Stream:
     def loop(self):
         """The slices of an epoch, for the generator that a program's own loop goes over."""
         by_call = asked_by_call(sys._getframe(2))
-        if self.run.passing and not by_call and self.run.passes_over():
+        if self.run.loops.passing and not by_call and self.run.loops.passes_over():
             return
         self.run.ensure_started()
         self.reopen()
         if self.is_over():
-            self.run.tell_over()
+            self.run.loops.tell_over()
         while (piece := self.begin()) is not None:
             yield piece
 

@@ -104,7 +104,7 @@ class _Program:
             self._check_like_the_first(rows, told)
         self._take_optimizer()
         more = max(told["epochs"] - told["initial_epoch"], 0)
-        made = self.run.epochs(more)
+        made = self.run.loops.epochs(more)
         if made == more or self.run.over:
             return self._pass_over()
         told["validation_batch_size"] = told["validation_batch_size"] or told["batch_size"]
@@ -145,7 +145,7 @@ class _Program:
                 'with reduction="sum" each node would add the penalties of regularizers once more: '
                 "take a loss that is a mean"
             )
-        self.run.on_start, self.run.reload = self.steps.start, self.steps.state.reload
+        self.run.on_start, self.run.loops.reload = self.steps.start, self.steps.state.reload
         if self.run.workers > 1:
             self._tell(rows)
         model.train_function = None  # one made before has no exchange in it

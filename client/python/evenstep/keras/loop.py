@@ -76,7 +76,7 @@ class _Data:
         self.run, self.steps = join(
             model, optimizers, list(model.trainable_variables), self.rows, told, sums=sums
         )
-        self.run.on_start, self.run.reload = self.steps.start, self.steps.state.reload
+        self.run.on_start, self.run.loops.reload = self.steps.start, self.steps.state.reload
         self.stream = self.steps.stream
         self.judge = None
         if self.run.workers > 1:

@@ -45,7 +45,7 @@ class Steps:
         self.state = State(run, self)
         run.save = self.state.save
         run.before_give = lambda: self.block.gather(self.trained.variables)
-        run.before_leave = self.stream.close
+        run.ending.before_leave = self.stream.close
         self.trained.choose(optimizers)
 
     def start(self):
@@ -102,7 +102,7 @@ class Steps:
         try:
             return self.exchange(*args)
         except Error as e:
-            self.run.within = e
+            self.run.ending.within = e
             raise
 
     def exchange(self, optimizer, variables, ranges, flat, loss, weight):

@@ -56,7 +56,7 @@ class Program:
         self.state = state.State(self.run, self.stream, models, optimizers, schedulers, others)
         self.run.save = self.state.save
         self.run.before_give = self.blocks.check
-        self.run.before_leave = self._close
+        self.run.ending.before_leave = self._close
         self.run.before_log = self.passes.ahead.evaluates
         optimizer.watch(self.passes, self.blocks)
         backward.watch(self.passes)
@@ -70,7 +70,7 @@ class Program:
         self.state.schedules = schedules.watch(self.passes, habits, figures, self.place.length)
         self.state.schedules.on_step = self.state.find
         self.objects = given.replaced(objects, loader, made)
-        self.run.on_start, self.run.reload = self._start, self.state.load
+        self.run.on_start, self.run.loops.reload = self._start, self.state.load
 
     def go_on_with(self, objects, reduction=None, shard=None, samples=None):
         """prepare() once more: a second phase of the same run, of the same parameters."""
@@ -111,7 +111,7 @@ class Program:
         self.blocks.fill()
         self.run.start()
         self.blocks.attach()
-        self.state.load(again=self.run.passing)
+        self.state.load(again=self.run.loops.passing)
 
     def _close(self):
         self.passes.ahead.ends()

@@ -23,7 +23,7 @@ def watch(run):
         if whole and not (args or options or engine.state.iteration):  # no length of its own
             length = data.of_an_epoch()
             data.stream.steps.place.again.leave_out()
-            made = run.epochs(max_epochs)
+            made = run.loops.epochs(max_epochs)
             passed = made * length + (data.passed() if made < max_epochs else 0)
             if passed:
                 engine.load_state_dict(

@@ -115,7 +115,7 @@ class _Transformers:
     def go_on(self, max_steps, per_epoch, epochs, *args):
         began, steps = self.begin(max_steps, per_epoch, epochs, *args)
         if self.trainer.args.max_steps <= 0:
-            began = max(began, run().epochs(epochs))
+            began = max(began, run().loops.epochs(epochs))
             self.trainer.state.global_step = began * per_epoch + self.made.passed()
         return began, steps
 
@@ -196,7 +196,7 @@ class _Lightning:
         evenstep._program.place.again.leave_out()
         epochs = self.trainer.fit_loop.max_epochs
         if epochs is not None and epochs > 0:
-            self.trainer.fit_loop.max_epochs -= run().epochs(epochs)
+            self.trainer.fit_loop.max_epochs -= run().loops.epochs(epochs)
         if self.loader.passed():  # the epoch that the run goes on in has fewer batches
             self.trainer.reload_dataloaders_every_n_epochs = 1
         return self.loader

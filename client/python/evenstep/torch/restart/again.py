@@ -48,12 +48,12 @@ class Again:
         """A loop over batches begins. True: it goes through some once more, first of all."""
         if not self.may or not (self.to or self._find()):
             return False
-        self.run.check_passing()
+        self.run.loops.check_passing()
         passed = self._passes is not None and self._passes != self.place.passes.spared
         if passed and self.place.passes.ahead.lag != 1:
             self.at += 1  # the loop before was left behind a pass
         self._passes = None
-        if not self.run.passing:  # the program's loops begin in the run's epoch
+        if not self.run.loops.passing:  # the program's loops begin in the run's epoch
             self.at = max(self.at, self.run.epoch * self.place.length)
         self._kept.close()
         self._kept.enter_context(self.place.passes.blocks.kept())
@@ -62,7 +62,7 @@ class Again:
 
     def _find(self):
         """Where the run is."""
-        length, epoch = self.place.length, self.run.repeats_from()
+        length, epoch = self.place.length, self.run.loops.repeats_from()
         piece = self.place.stream.coming()
         self.may = bool(length and piece is not None and piece.step_count)
         if self.may:
@@ -75,7 +75,7 @@ class Again:
                 "dict of such counts, too, and `for step in evenstep.steps(n)` goes on" % self.to
             )
             self.may = False
-        self.run.repeats = self.may
+        self.run.loops.repeats = self.may
         return self.may
 
     def restore(self):
@@ -130,9 +130,9 @@ class Again:
     def end(self, complete):
         """All were gone through, or the rest of them is left out."""
         self.restore()
-        self.may = self.run.repeats = False
+        self.may = self.run.loops.repeats = False
         length = self.place.length
         if complete:
-            self._epoch, self.run.lacks = self.to // length, 0
+            self._epoch, self.run.loops.lacks = self.to // length, 0
             self.place.rhythm.counts_right()
-        self.run.has_repeated(-(-self.at // length))
+        self.run.loops.has_repeated(-(-self.at // length))

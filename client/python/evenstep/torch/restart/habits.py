@@ -57,7 +57,7 @@ class Habits:
 
     def note(self, scheduler, count):
         """The program steps it, which is `count` steps. Returns those that it lacks in addition."""
-        if self.passes.run.passing or not self.length:
+        if self.passes.run.loops.passing or not self.length:
             return 0
         habit = self._of.setdefault(scheduler, _Habit())
         unit, at = self._made()

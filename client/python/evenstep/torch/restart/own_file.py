@@ -32,14 +32,15 @@ class OwnFile:
             self._look()
 
     def _look(self, *_):
-        if self.loaded or self.run.on_start is None and self.run.reload:  # the run's own, since
+        loops = self.run.loops
+        if self.loaded or self.run.on_start is None and loops.reload:  # the run's own, since
             return
         self.loaded = True
         if self.by_first is None:
             return
         told = _TOLD % (self.run.epoch + 1)
         if not self.by_first and not self.run.restarted:
-            self.run.passes_none = told
+            self.run.loops.passes_none = told
         else:
             self.run.say(told)
 

@@ -183,7 +183,7 @@ class Place:
     def steps(self, n, batches):
         self.rhythm.each, self.in_steps = max(self.rhythm.each, batches), True
         self.again.leave_out()
-        self.run.goes_on_where_it_is()
+        self.run.loops.goes_on_where_it_is()
         self.settle()
         while self.step < self._behind + n and not self.run.over:
             seen = self.passes.batches

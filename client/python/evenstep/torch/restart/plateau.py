@@ -38,11 +38,11 @@ class Plateau:
         again in an epoch that is passed over."""
         if not self._taken or not self._keeps(scheduler):
             return False
-        return self.run.passing or self.stream.epoch <= self.run.kept[0]
+        return self.run.loops.passing or self.stream.epoch <= self.run.kept[0]
 
     def keep(self, scheduler):
         """It has made a step."""
-        if self._keeps(scheduler) and not self.run.passing:
+        if self._keeps(scheduler) and not self.run.loops.passing:
             rate = scheduler.optimizer.param_groups[0]["lr"]
             figures = [float(getattr(scheduler, name)) for name in _FIELDS]
             self.run.kept[0] = 0  # none, if the process ends within these lines

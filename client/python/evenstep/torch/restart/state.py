@@ -122,7 +122,7 @@ class State:
         return torch.load(io.BytesIO(self.run.state), map_location="cpu", weights_only=False)
 
     def tell_what_is_not_restored(self):
-        if self.phase == 0 and (self.run.lacks or (self.run.resumed and self.run.rank == 0)):
+        if self.phase == 0 and (self.run.loops.lacks or (self.run.resumed and self.run.rank == 0)):
             self.run.say(
                 "this program was started again. What it keeps beside the objects that prepare() "
                 "was given (a target network, an average of the weights, the best figure so far) "

@@ -247,7 +247,7 @@ class Loader:
         if not torch.is_grad_enabled():
             self.ahead.evaluates()
             return iter(self.given)  # an evaluation of the training data: no step is made of it
-        behind = self.run.passing or self.stream.steps.place.again.may
+        behind = self.run.loops.passing or self.stream.steps.place.again.may
         batches = self._going_on() if behind else self._batches()
         self.stream.steps.place.zipped.opens(sys._getframe(1), self.stream.epoch)
         plain = type(self.given).__iter__ is DataLoader.__iter__
@@ -276,12 +276,13 @@ class Loader:
                 return
             self.stream.reopen()
             yield from self._of_this_loop()
-        elif not (by_call and self.ahead.usual != 1) and self.run.passes_over():
+        elif not (by_call and self.ahead.usual != 1) and self.run.loops.passes_over():
             self.ahead.reopen()
             try:
                 yield from self._passed_over(self.stream.steps.place.rhythm.each)
             except GeneratorExit:
-                self.run.passes_back(by_call)  # a look; a prefetcher asks by next() until the end
+                # a look; a prefetcher asks by next() until the end
+                self.run.loops.passes_back(by_call)
                 raise
         else:
             yield from self._batches()
@@ -299,7 +300,7 @@ class Loader:
                 again.restore()
                 return True
         again.end(complete=True)
-        self.run.goes_on_where_it_is()
+        self.run.loops.goes_on_where_it_is()
         if not self.stream.at_end():
             return False
         self.stream.reopen()
@@ -310,7 +311,7 @@ class Loader:
         again.end(complete=False)
         if again.at < self.run.epoch * self.of_an_epoch():  # in an epoch that is passed over
             return not by_call
-        self.run.goes_on_where_it_is()
+        self.run.loops.goes_on_where_it_is()
         return False
 
     def _check_samples(self):
@@ -332,7 +333,7 @@ class Loader:
     def _of_this_loop(self):
         if self.stream.is_over():
             if not self.stream.steps.place.in_steps:
-                self.run.tell_over()
+                self.run.loops.tell_over()
             return self._behind_end()
         return self._streamed() if self._collate else self._sampled()
 
@@ -341,7 +342,7 @@ class Loader:
         last of evenstep.steps(). Under a server a faster node's program may have ended the run, so
         a loop has one, since what follows it may need its loss. One that was started again and
         counts its steps itself gets what its count lacks, so that what follows it is done."""
-        if self.run.lacks and not self.stream.steps.place.in_steps:
+        if self.run.loops.lacks and not self.stream.steps.place.in_steps:
             yield from self._passed_over()
         elif self.stream.steps.place.in_steps or asked_by_call(sys._getframe(1)):
             yield from self._spare(self.given.batch_size or self.run.global_batch)
@@ -375,7 +376,7 @@ class Loader:
         """Alone each loop begins an epoch; here one that is left early goes on in it."""
         left, self._left = self._left, None
         goes_on = piece is not None and left is not None and piece.epoch == left.epoch
-        goes_on = goes_on and piece is not left and not self.run.passing  # that was a look
+        goes_on = goes_on and piece is not left and not self.run.loops.passing  # that was a look
         if goes_on and not by_call and not self._told_left and not self.stream.steps.place.in_steps:
             self._told_left = True
             self.run.say(
@@ -414,7 +415,7 @@ class Loader:
         piece, batches = self.ahead.next(), None
         self._loop_begins(piece, by_call)
         if piece is None and not self.run.over:
-            if self.run.passing:  # a look, where the epoch ended with the process before this one
+            if self.run.loops.passing:  # a look, and the process before this one ended the epoch
                 self.run.epoch = self.stream.epoch
                 piece = self.ahead.next()
             else:

@@ -72,7 +72,7 @@ class Zipped:
 
     def _following(self, loader, plain):
         """Asked for its first batch when the training loader has given its own."""
-        made = 0 if self.run.passing else self.place.passed() - self._loop["at"]
+        made = 0 if self.run.loops.passing else self.place.passed() - self._loop["at"]
         if made <= 0:
             yield from plain(loader)
             return

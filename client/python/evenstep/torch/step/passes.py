@@ -205,7 +205,7 @@ class Passes:
 
     def _count_spare(self):
         self.spared += 1
-        if self.spared > SPARE_MOST + 4 * self.run.lacks and self.run.over:
+        if self.spared > SPARE_MOST + 4 * self.run.loops.lacks and self.run.over:
             self.run.say("the job is over, and the program's loop over steps is not: it ends here")
             sys.exit(0)
 
