@@ -32,7 +32,7 @@ from torch.utils.data import BatchSampler, DataLoader, Sampler
 from . import Error, alone, group, no_sync, prepare
 from .peers import TIMEOUT_SECONDS
 from .torch.randomness import random_numbers, restore_random_numbers
-from .torch.samples.loader import KEPT
+from .torch.samples.load import KEPT
 
 SHARED_OUT = "no loader with a DistributedSampler, by which --ddp knows each rank's samples"
 

@@ -219,7 +219,7 @@ def growing(output):
 
 def refused_loaders(output):
     """What the rank would be told of each; the sentences go to the log."""
-    from evenstep.torch.samples.loader import about_loader
+    from evenstep.torch.samples.about import about_loader
 
     own = [
         Gathers(numbers(), batch_size=32),

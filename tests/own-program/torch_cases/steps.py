@@ -259,7 +259,7 @@ def paced_schedules(output):
     from evenstep.torch.restart import schedules
 
     param = nn.Parameter(torch.zeros(1))
-    passes = SimpleNamespace(slice=None, batches=0, spare=False)
+    passes = SimpleNamespace(slice=None, batches=0, spare=SimpleNamespace(at_hand=False))
     passes.blocks = SimpleNamespace(by_id={id(param): 0})
     passes.run = SimpleNamespace(workers=2, global_batch=32)
     passes.place = SimpleNamespace(passed=lambda: 0)

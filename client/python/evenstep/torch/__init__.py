@@ -25,8 +25,9 @@ from .restart import schedules, state
 from .restart.habits import Habits
 from .restart.place import Place
 from .restart.plateau import Plateau
-from .samples.loader import Loader, about_loader
-from .step import backward, optimizer
+from .samples.about import about_loader
+from .samples.loader import Loader
+from .step import backward, optimizer, rule
 from .step.blocks import Blocks, describe, named_parameters
 from .step.passes import Passes
 
@@ -46,8 +47,8 @@ class Program:
         about["framework"] = "torch " + torch.__version__
         known = about["samples"]
         self.about = dict(about)
-        rule = optimizer.describe(optimizers, schedulers)
-        self.run = Run(about, rule, tensors.parameters, tensors.statistics)
+        told = rule.describe(optimizers, schedulers)
+        self.run = Run(about, told, tensors.parameters, tensors.statistics)
         self.blocks = Blocks(self.run, models, tensors)
         self.passes = Passes(self.run, self.blocks, optimizers, reduction)
         self.passes.weight.by_samples |= by_samples
@@ -67,8 +68,8 @@ class Program:
         self.place.length = made.of_an_epoch() if known else 0
         habits = Habits(self.passes, self.stream, self.place.length)
         figures = Plateau(self.run, self.stream, self.state)
-        self.state.schedules = schedules.watch(self.passes, habits, figures, self.place.length)
-        self.state.schedules.on_step = self.state.find
+        watch = schedules.watch(self.passes, habits, figures, self.place.length)
+        watch.on_step, self.state.schedules.watch = self.state.schedules.find, watch
         self.objects = given.replaced(objects, loader, made)
         self.run.on_start, self.run.loops.reload = self._start, self.state.load
 
@@ -86,7 +87,7 @@ class Program:
         plain = loader.given if type(loader) is Loader else loader  # the first phase's, once more
         self._check_like_the_first(about_loader(plain, shard or self.shard, samples), reduction)
         self.passes.take_optimizers(optimizers)
-        self.passes.ahead.begin_phase()
+        self.passes.ahead.manner.begin_phase()
         self.state.begin_phase(optimizers, schedulers, others)
         made = Loader(plain, self.stream, shard or self.shard, self.about["samples"])
         self.objects = given.replaced(objects, loader, made)
@@ -119,11 +120,12 @@ class Program:
 
     @contextlib.contextmanager
     def no_sync(self):
-        was, self.passes.keeping = self.passes.keeping, True
+        kept = self.passes.accumulation
+        was, kept.keeping = kept.keeping, True
         try:
             yield
         finally:
-            self.passes.keeping = was
+            kept.keeping = was
 
     def weight(self, n):
         self.passes.weigh(float(n))

@@ -108,7 +108,7 @@ class _Transformers:
     def create_scheduler(self, *args, **kwargs):
         """It comes when the run has started, so its state is loaded here."""
         scheduler = self.scheduler(*args, **kwargs)
-        evenstep._program.state.schedulers.append(scheduler)
+        evenstep._program.state.schedules.given.append(scheduler)
         evenstep._program.state.load()
         return scheduler
 

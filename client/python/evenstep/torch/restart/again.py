@@ -49,7 +49,7 @@ class Again:
         if not self.may or not (self.to or self._find()):
             return False
         self.run.loops.check_passing()
-        passed = self._passes is not None and self._passes != self.place.passes.spared
+        passed = self._passes is not None and self._passes != self.place.passes.spare.passes
         if passed and self.place.passes.ahead.lag != 1:
             self.at += 1  # the loop before was left behind a pass
         self._passes = None
@@ -91,7 +91,7 @@ class Again:
 
     def give(self):
         """The loop gets a batch."""
-        self._passes = self.place.passes.spared
+        self._passes = self.place.passes.spare.passes
 
     def takes_on(self):
         """The loop asks for the next one. False: all of them would take too long."""

@@ -18,7 +18,7 @@ import contextlib
 import torch
 
 from ..samples.zipped import Zipped
-from ..step.ahead import LOOKS_MOST
+from ..step.manner import LOOKS_MOST
 from .again import Again
 from .habits import BATCHES, EPOCHS
 from .rhythm import Rhythm
@@ -43,20 +43,20 @@ class Place:
         self._saved = None  # what a state says
         self._settled = False  # it has been compared with where the run is
         self._to_restore = None  # gradients, until the first slice has begun
-        self.others_kept = contextlib.nullcontext  # what the program counts: State.others_kept
+        self.others_kept = contextlib.nullcontext  # what the program counts: Others.kept
         self.on_passing_on = lambda then, now: None  # two places, {EPOCHS: …, BATCHES: …}
 
     # ---- what the passes tell
 
     def optimizer_steps(self):
-        if self.passes.slice is not None and not self.passes.spare:
+        if self.passes.slice is not None and not self.passes.spare.at_hand:
             self._counts = self._stepped = True
 
     def pass_begins(self):
         if self._looks():
             self._found = self._parameters()
         if self.rhythm.pending and self._before is None and self.run.workers > 1:
-            kept, gradients = self.passes.kept_gradients()
+            kept, gradients = self.passes.accumulation.save()
             self._before = kept, [g if g is None else g.clone() for g in gradients]
 
     def slice_ends(self, touched):
@@ -100,17 +100,17 @@ class Place:
         own["place"].update(
             step=self.step, number=number, batch=index, pending=self.rhythm.pending,
             each=self.rhythm.each, rhythm=self.rhythm.save(), varies=self.passes.varies,
-            ahead=self.passes.ahead.save(),
+            ahead=self.passes.ahead.manner.save(),
         )
-        if self.rhythm.pending or self.passes.kept:
-            own["gradients"] = self._before or self.passes.kept_gradients()
+        if self.rhythm.pending or self.passes.accumulation.kept:
+            own["gradients"] = self._before or self.passes.accumulation.save()
 
     def load(self, own):
         self._saved = own["place"], own.get("gradients")
         self.step = self._saved[0].get("step", 0)
         self.rhythm.load(self._saved[0])
         self.passes.varies = self._saved[0].get("varies", False)
-        self.passes.ahead.load(self._saved[0].get("ahead"))
+        self.passes.ahead.manner.load(self._saved[0].get("ahead"))
 
     def settle(self):
         """The run has started: says what has come since the state."""
@@ -176,7 +176,7 @@ class Place:
         self.rhythm.goes_on(place)
         self._counts = place["pending"] > 0
         if gradients is not None:
-            self.passes.keep_gradients(gradients, place["rank"] == self.run.rank)
+            self.passes.accumulation.load(gradients, place["rank"] == self.run.rank)
 
     # ---- evenstep.steps()
 

@@ -30,7 +30,7 @@ class Plateau:
 
     def _keeps(self, scheduler):
         """Of the first phase, behind a loop over batches."""
-        mine = self.state.phase == 0 and scheduler is only_one(self.state.schedulers)
+        mine = self.state.phase == 0 and scheduler is only_one(self.state.schedules.given)
         return mine and self.stream.steps.slice is None
 
     def has_stepped(self, scheduler):

@@ -52,7 +52,7 @@ class _Watch:
     def steps(self, scheduler):
         """How often the schedule steps for this call."""
         piece, run = self.passes.slice, self.passes.run
-        if self.passes.spare:
+        if self.passes.spare.at_hand:
             return 0
         paced = piece is not None and not piece.step_count and run.workers > 1 and self.length
         if not paced or self.inside or not self._is_mine(scheduler):
@@ -66,7 +66,7 @@ class _Watch:
         """What `told`, the argument of a step, is in the run's own epochs: the same unless it is
         that of the loop's i-th batch, or of what follows it."""
         piece, n = self.passes.slice, self.length
-        if piece is None or self.passes.spare or not n or not isinstance(told, float):
+        if piece is None or self.passes.spare.at_hand or not n or not isinstance(told, float):
             return told
         if piece.epoch != self.first[0]:
             self.first = piece.epoch, self.passes.batches
@@ -90,7 +90,7 @@ class _Watch:
     def moves(self, scheduler):
         """The same, with what a state that is older than the run lacks."""
         count = self.steps(scheduler)
-        if self.inside or self.passes.spare or not self._is_mine(scheduler):
+        if self.inside or self.passes.spare.at_hand or not self._is_mine(scheduler):
             return count
         lacks = self.habits.note(scheduler, count)
         self._tell_moved(scheduler, lacks)

@@ -9,20 +9,17 @@ whatever the program draws on its way there was drawn before."""
 
 import collections
 import contextlib
-import copy
 import io
-import pickle
 import sys
-import weakref
 
 import torch
-from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from ..given import by_kind
 from ..randomness import random_numbers, restore_random_numbers
 from ..step.blocks import plain
-from .habits import EPOCHS
+from .others import Others
 from .own_file import OwnFile
+from .schedule_states import ScheduleStates
 
 
 def _readable(value):
@@ -58,18 +55,6 @@ def model_state(models):
     return _one_or_all(states)
 
 
-def _take(value):
-    """What an object of the program's says of itself."""
-    return dict(value) if isinstance(value, dict) else value.state_dict()
-
-
-def _give(value, state):
-    if isinstance(value, dict):
-        value.update(state)
-    else:
-        value.load_state_dict(state)
-
-
 def _inner(optimizers):
     """Those that others have in them (SAM's, Lookahead's), with a state of their own."""
     held = [v for o in optimizers for v in vars(o).values() if isinstance(v, torch.optim.Optimizer)]
@@ -84,7 +69,7 @@ def _have_one_list(one, other):
 def alone(objects):
     """The same for a program that runs alone."""
     given = by_kind(objects)
-    others = [_take(o) for o in given.others]
+    others = Others(given.others).states()
     return {
         **({"others": others} if others else {}),
         "model": model_state(given.models),
@@ -98,14 +83,11 @@ class State:
     def __init__(self, run, stream, models, optimizers, schedulers, others):
         self.run, self.stream, self.models = run, stream, models
         self.place = stream.steps.place
-        self.place.others_kept = self.others_kept
-        self.place.on_passing_on = self._pass_on
-        self.schedules = None  # schedules.py's watch
-        self._older = None  # the place of a state that is older than the run
-        self._lacks_figures = False  # an epoch or more is between the two
+        self.schedules = ScheduleStates(self)
+        self.place.on_passing_on = self.schedules.pass_on
         self.phase = -1  # of the program: calls of prepare() before this one
         self.adopted = 0  # optimizers of this phase that the program has made behind prepare()
-        stream.steps.on_adopted = self._adopt
+        stream.steps.optimizers.on_adopted = self._adopt
         own = self._kept()
         if own is not None:
             self.place.load(own)
@@ -133,11 +115,12 @@ class State:
     def begin_phase(self, optimizers, schedulers, others, own=None):
         """`others` come back at once, since a loop may begin with what they say; and once more
         with the first batch, since loops may pass over epochs before it."""
-        self.optimizers, self.schedulers, self.others = optimizers, schedulers, others
+        self.optimizers, self.others = optimizers, Others(others)
+        self.schedules.begin_phase(schedulers)
+        self.place.others_kept = self.others.kept
         self.phase += 1
         self.adopted = 0
-        self._found = []  # weak references to schedules that prepare() was not given
-        if any(isinstance(other, dict) for other in others):
+        if self.others.has_dict():
             self.place.again.leave_out()  # it counts from what these say
         if others:
             self._load_others(own or self._kept())
@@ -145,16 +128,21 @@ class State:
     def _is_of_this_phase(self, own):
         return own is not None and own["place"].get("phase", 0) == self.phase
 
+    def kept_of_this_phase(self):
+        """What the rank kept, or None: nothing, or of another phase."""
+        own = self._kept()
+        return own if self._is_of_this_phase(own) else None
+
     def _mine(self):
         own = {
             "optimizer": _one_or_all([o.state_dict() for o in self.optimizers]),
-            "scheduler": _one_or_all([s.state_dict() for s in self.schedulers]),
+            "scheduler": _one_or_all([s.state_dict() for s in self.schedules.given]),
             "random": random_numbers(),
             "place": {"epoch": self.stream.epoch, "rank": self.run.rank, "phase": self.phase,
                       "adopted": self.adopted},
         }
-        if self.others:
-            own["others"] = [_take(other) for other in self.others]
+        if self.others.objects:
+            own["others"] = self.others.states()
         return own
 
     def save(self):
@@ -165,9 +153,7 @@ class State:
         inner = [o.state_dict() for o in _inner(self.optimizers)]
         own.update({"inner": inner} if inner else {})
         own.update({"own_file": True} if self.own_file.is_told_by() else {})
-        own["habits"] = self.schedules.habits.save(self.schedulers)
-        found = [told for s in self._living() if (told := self._told_of(s))]
-        own.update({"found": found} if found else {})
+        own.update(self.schedules.save())
         finer = steps.blocks.finer()
         own.update({"finer": finer} if finer else {})
         former = self.stream.steps.former_gradients()
@@ -197,7 +183,7 @@ class State:
         self._load_others(own)
         self._load_buffers(own)
         self.stream.steps.blocks.refine(own.get("finer", {}))
-        self.stream.steps.follow_former(own.get("former_gradients"))
+        self.stream.steps.gradients.follow(own.get("former_gradients"))
         random_then = own["random"]
 
         def on_begin():
@@ -233,8 +219,8 @@ class State:
         """The program has made one of these since. A process that was started again makes it once
         more, and a state may have it."""
         self.optimizers, self.adopted = optimizers, self.adopted + 1
-        own = self._kept()
-        if self._is_of_this_phase(own) and own["place"].get("adopted", 0) == self.adopted:
+        own = self.kept_of_this_phase()
+        if own is not None and own["place"].get("adopted", 0) == self.adopted:
             self._load_steps(own)
 
     def _load_steps(self, own):
@@ -249,84 +235,8 @@ class State:
     def _load_optimizers(self, own):
         if own["place"].get("adopted", 0) == self.adopted:
             self._load_steps(own)
-        for s, state in zip(self.schedulers, _each(own["scheduler"], len(self.schedulers))):
-            s.load_state_dict(state)
-        self.schedules.habits.load(self.schedulers, own.get("habits", ()))
-        self._catch_up()
-        for scheduler in self._living():
-            self._load_found(scheduler, own)
-
-    # ---- schedules that prepare() was not given
-
-    def _living(self):
-        return [s for ref in self._found if (s := ref()) is not None]
-
-    def _told_of(self, scheduler):
-        """None: it has what no file takes."""
-        state = scheduler.state_dict()
-        try:
-            pickle.dumps(state)
-        except Exception:  # whatever its author has put there
-            return None
-        return type(scheduler).__name__, state, self.schedules.habits.save([scheduler])
-
-    def find(self, scheduler):
-        """A schedule steps. One that prepare() was not given is known from here on, and comes back
-        with a state when it steps for the first time: the nth living one of its class is the nth of
-        the state."""
-        known = [*self.schedulers, *self._living()]
-        if any(s is scheduler for s in known):
-            return
-        self._found.append(weakref.ref(scheduler))
-        own = self._kept()
-        if self._is_of_this_phase(own):
-            self._load_found(scheduler, own)
-
-    def _load_found(self, scheduler, own):
-        kind = type(scheduler)
-        nth = [s for s in self._living() if type(s) is kind].index(scheduler)
-        told = [t for t in own.get("found", ()) if t[0] == kind.__name__]
-        if nth >= len(told):
-            return
-        _, state, habit = told[nth]
-        scheduler.load_state_dict(state)
-        self.schedules.habits.load([scheduler], habit)
-        if isinstance(scheduler, ReduceLROnPlateau):
-            if self._lacks_figures:
-                self.schedules.follow_figures([scheduler])
-        elif self._older:
-            self.schedules.catch_up(scheduler, self._older)
-
-    # ---- a state that is older than the run
-
-    def _pass_on(self, then, now):
-        """The run has gone on since the state, from one of these places to the other."""
-        habits = self.schedules.habits
-        habits.begun, habits.behind = now, self.phase == 0
-        self._older = then
-        self._lacks_figures = then[EPOCHS] < now[EPOCHS]
-        if self._is_of_this_phase(self._kept()):
-            self._catch_up()
-        elif self._lacks_figures:
-            self.schedules.follow_figures(self.schedulers)
-
-    def _catch_up(self):
-        for scheduler in self.schedulers if self._older else ():
-            self.schedules.catch_up(scheduler, self._older)
-        if self._lacks_figures:
-            self.schedules.follow_figures(self.schedulers)
-
-    @contextlib.contextmanager
-    def others_kept(self):
-        """What the program counts within, in a batch of which no step is made, does not count."""
-        before = copy.deepcopy([_take(other) for other in self.others])
-        try:
-            yield
-        finally:
-            for other, state in zip(self.others, before):
-                _give(other, state)
+        self.schedules.load(own, _each(own["scheduler"], len(self.schedules.given)))
 
     def _load_others(self, own):
         if self._is_of_this_phase(own):
-            for other, state in zip(self.others, own.get("others", ())):
-                _give(other, state)
+            self.others.load(own.get("others", ()))

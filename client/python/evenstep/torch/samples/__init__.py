@@ -1,7 +1,10 @@
 """Where batches come from.
 
-loader.py     the DataLoader, rebuilt over the stream of slices (../../stream.py)
-order.py      the order of a sampler of the program's own
-batches.py    batch samplers of the program's own
-zipped.py     a loader that zip() has beside the training loader
+loader.py   in place of the user's DataLoader: what a loop over it gets
+load.py     the DataLoader made anew, over the stream of slices (../../stream.py)
+spare.py    batches of which no step is made
+about.py    what the rank is told of a loader, and which ones are refused
+order.py    the order of a sampler of the program's own
+batches.py  batch samplers of the program's own
+zipped.py   a loader that zip() has beside the training loader
 """

@@ -12,8 +12,9 @@ before was due (nanoGPT asks for a batch between backward() and step()), at the 
 So passes use batches in the order in which they were taken.
 
 What the program does shows at the first pass of its first loop (taken.py), and holds for the loops
-that follow: `lag` is how many batches it has in hand behind the one that it uses, 0 or 1. A
-program with a lag of 1 uses each batch, since one that it passed over would look like two in hand.
+that follow (manner.py): `lag` is how many batches it has in hand behind the one that it uses, 0 or
+1. A program with a lag of 1 uses each batch, since one that it passed over would look like two in
+hand.
 """
 
 import functools
@@ -23,9 +24,9 @@ import torch
 from torch.nn.modules.module import register_module_forward_pre_hook
 
 from ...run import Error
+from .manner import Manner
 from .taken import Taken
 
-LOOKS_MOST = 64  # batches in which an optimizer's first step is waited for
 TOO_FAR = (
     "a batch was taken from the loader while two before it had no backward pass: a program may "
     "have one batch in hand ahead of the one that it uses, and then passes over none. "
@@ -87,30 +88,14 @@ class Ahead:
     def __init__(self, run, passes):
         self.run, self.passes, self.stream = run, passes, None
         self.lag = None  # of this loop; None: no pass has told yet
-        self.usual = None  # that of the loop before; None: there was none
-        self.late = False  # the program takes a batch between a pass and its step
-        self.within = False  # it takes one between a forward pass and its backward pass
+        self.manner = Manner()
         self._waiting = deque()
         self._used = self._stepped = True  # the current batch, by a pass and by a step behind it
-        self._steps = False  # an optimizer has stepped
-        self._calls = False  # a module's forward pass was seen
         self.left_over = False  # the loop has ended, and its last batch had a pass and no step
         self._ended = False  # the loop has had its last batch, and that one is still in hand
         self._passed = False  # the batch before the current one had no pass
-        self._then = []  # calls, for when the current batch, which has no step, is used
         self._taken = Taken()
         self._watch = Watch(self._forward, self.evaluates)
-
-    def save(self):
-        return self.usual, self.late, self.within, self._steps
-
-    def load(self, saved):
-        """By a process before this one; None: it said nothing."""
-        self.usual, self.late, self.within, self._steps = saved or self.save()
-
-    def begin_phase(self):
-        """The program goes on with other loops."""
-        self.usual, self.late, self.within, self._steps = None, False, False, False
 
     # ---- a loop
 
@@ -124,14 +109,14 @@ class Ahead:
             self._let_go()
             self.stream.reopen()
             self._used = self._stepped = True
-            self.lag, self._taken = self.usual, Taken()
+            self.lag, self._taken = self.manner.lag, Taken()
         self._ended = False
         return in_hand
 
     def _let_go(self):
         """The loop before was left, or its last batch was passed over."""
         self._waiting.clear()
-        self._leave_spare()
+        self.passes.spare.leave()
         if self._ended and not self._used:
             self.passes.finish_step()
 
@@ -146,13 +131,13 @@ class Ahead:
             self._ended = True
             self._watch.begin()
             return None
-        self._leave_spare()
+        self.passes.spare.leave()
         self._passed = not self._used
         unstepped = self._used and not self._stepped
         piece = self.stream.begin()
         self._used = self._stepped = piece is None
         self.left_over = piece is None and unstepped
-        if not (self._calls or self._steps) and self.passes.batches < LOOKS_MOST:
+        if not self.manner.calls and self.manner.is_unknown(self.passes.batches):
             self._watch.begin()
         return piece
 
@@ -167,12 +152,12 @@ class Ahead:
         """The step behind the pass over the current batch is perhaps still to come. Until the first
         step nobody knows: then the next slice waits, unless parameters may change as it begins and
         nothing tells of the forward pass before which it is to begin."""
-        piece, spare = self.passes.slice, self.passes.spare
+        piece, spare, manner = self.passes.slice, self.passes.spare.at_hand, self.manner
         if self._stepped or (piece is None and not spare):
             return False
-        looks = not self._steps and self.passes.batches < LOOKS_MOST
-        stand = spare or (piece.step_count and (self._calls or not self.run.holds()))
-        return self.late or bool(looks and stand)
+        looks = manner.is_unknown(self.passes.batches)
+        stand = spare or (piece.step_count and (manner.calls or not self.run.holds()))
+        return manner.late or bool(looks and stand)
 
     def _wait(self, piece):
         self._waiting.append(_Waiting(piece))
@@ -187,18 +172,18 @@ class Ahead:
             if self.lag == 1 or self._taken.is_kept():
                 raise Error(TOO_FAR)
             self._tells(False)
-        self._move(checks=self.within)
+        self._move(checks=self.manner.within)
 
     def _move(self, checks=False):
         """The first one that waits is the one that the program uses. checks: its forward pass has
         begun, perhaps."""
         taken = self._waiting.popleft()
-        self._leave_spare()
+        self.passes.spare.leave()
         self._watch.end()
         self._used = self._stepped = False
         before = self.passes.blocks.flat.clone() if checks and self.run.holds() else None
         if taken.piece is None or not self.stream.begin_taken():
-            self.passes.spare = True
+            self.passes.spare.take()
             return
         if before is not None and not torch.equal(before, self.passes.blocks.flat):
             raise Error(CHANGED)
@@ -208,7 +193,7 @@ class Ahead:
     def given(self, batch, seconds):
         """The loop gets this one, which was loaded in so many seconds."""
         passes = self.passes
-        passes.given()
+        passes.idle.given()
         self._note(batch)
         if not self._waiting:
             self.run.loaded_in(seconds)
@@ -236,7 +221,7 @@ class Ahead:
         if self._waits():
             self._wait(None)
         else:
-            self.passes.spare = True
+            self.passes.spare.take()
             self._used = self._stepped = False
         self._note(batch)
         return batch
@@ -245,27 +230,17 @@ class Ahead:
         """The loop asks for the batch behind it, or has no more."""
         self._move_on()
         if not self._steps_later() and (self._used or self.lag == 0):
-            self._leave_spare()
+            self.passes.spare.leave()
 
     def loop_ends(self):
         """The last one was such a batch."""
-        self._ended = self.passes.spare
+        self._ended = self.passes.spare.at_hand
 
     def when_used(self, call):
         """Now, or when the batch that is in hand, of which no step is made, is used."""
-        if self.passes.spare and not self._used:
-            self._then.append(call)
+        if self.passes.spare.at_hand and not self._used:
+            self.passes.spare.when_left(call)
         else:
-            call()
-
-    def when_left(self, call):
-        """When the batch, of which no step is made, is left for another one."""
-        self._then.append(call)
-
-    def _leave_spare(self):
-        self.passes.spare = False
-        then, self._then = self._then, []
-        for call in then:
             call()
 
     # ---- what the program does with batches
@@ -280,13 +255,13 @@ class Ahead:
         self._used, self._stepped = True, False
 
     def _tells(self, ahead):
-        self.lag = self.usual = int(ahead)
+        self.lag = self.manner.lag = int(ahead)
 
     def _find_whose(self, loss):
         """The pass is over the current batch, or over the one that waits."""
         if not self._used and self.lag is None:
-            self.within = self._taken.before_last(loss)
-            self._tells(self.within or self._taken.is_ahead())
+            self.manner.within = self._taken.before_last(loss)
+            self._tells(self.manner.within or self._taken.is_ahead())
         if self.lag == 1 or (self._used and self._taken.root_before_last(loss)):
             return
         self._move(checks=True)
@@ -302,14 +277,14 @@ class Ahead:
 
     def has_stepped(self):
         """An optimizer has made its step."""
-        self._steps, self._stepped = True, self._used
-        self.late |= bool(self._waiting) and self._used and self.lag != 1
-        if self._ended and self._used and self.passes.spare and not self._waiting:
-            self._leave_spare()
+        self.manner.steps, self._stepped = True, self._used
+        self.manner.late |= bool(self._waiting) and self._used and self.lag != 1
+        if self._ended and self._used and self.passes.spare.at_hand and not self._waiting:
+            self.passes.spare.leave()
 
     def _forward(self, module):
         """A forward pass begins, of any module."""
-        self._calls = True
+        self.manner.calls = True
         if not (self._waiting or self._ended):
             self._watch.end()
         elif not (module.training and torch.is_grad_enabled()):
@@ -320,7 +295,7 @@ class Ahead:
     def evaluates(self):
         """The program evaluates, saves, or says what it has found: the epoch's last step is
         made."""
-        is_made = self._stepped or not (self._steps or self.lag == 1)
+        is_made = self._stepped or not (self.manner.steps or self.lag == 1)
         if self._ended and self._used and is_made and not self._waiting:
             self._watch.end()
             self._ended = False
@@ -329,6 +304,7 @@ class Ahead:
     def ends(self):
         """The program ends."""
         self._watch.end()
-        unused = self._ended and self.lag == 1 and not self._used and not self.passes.spare
-        if unused and self.passes.slice is not None and not self.run.over:
+        passes = self.passes
+        unused = self._ended and self.lag == 1 and not self._used and not passes.spare.at_hand
+        if unused and passes.slice is not None and not self.run.over:
             raise Error(UNUSED)

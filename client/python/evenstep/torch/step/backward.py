@@ -13,6 +13,7 @@ import torch
 
 class _Seen:
     depth = 0
+    told_graph = False
     scaled = None  # (the loss that a GradScaler has scaled, the scaler)
 
 
@@ -57,21 +58,32 @@ def _values_in(tensors, grad_tensors):
     return (one, gradient) if one.numel() > 1 and one.dim() else None
 
 
+def _tell_of_graph(run):
+    """The program asks for gradients that it may differentiate."""
+    if run.workers > 1 and not _Seen.told_graph:
+        _Seen.told_graph = True
+        run.say(
+            "backward(create_graph=True): param.grad comes back summed over the nodes and has "
+            "no graph. torch.autograd.grad(loss, params, create_graph=True) gives what can be "
+            "differentiated again, of this node's samples"
+        )
+
+
 def watch(passes):
     backward = torch.autograd.backward
 
     @functools.wraps(backward)
     def backward_and_exchange(tensors, *args, **kwargs):
         if _Seen.depth == 0:
-            passes.entered()
+            passes.idle.check_thread()  # which may be one of autograd's where the pass begins
             given = args[0] if args else kwargs.get("grad_tensors")
             loss = _loss_in(tensors, given)
             if loss is None:
                 passes.begins_at(_values_in(tensors, given))
             of = tensors if isinstance(tensors, torch.Tensor) else next(iter(tensors or ()), None)
-            passes.scaler = _scaler_of(of) if loss is not None else None
+            passes.loss.scaler = _scaler_of(of) if loss is not None else None
             if kwargs.get("create_graph") or (len(args) > 2 and args[2]):
-                passes.tell_of_graph()
+                _tell_of_graph(passes.run)
             passes.begin(loss)
         _Seen.depth += 1
         try:

@@ -1,4 +1,4 @@
-"""The optimizer is the user's. Here: what the rank is told of it, and steps that are left out.
+"""The optimizer is the user's. Here: its steps, of which some are left out.
 
 A step is left out by hiding the gradients from it: every optimizer passes over a parameter whose
 gradient is None, and keeps its momentum as it was.
@@ -15,88 +15,6 @@ import torch.optim.optimizer as optim
 
 from ...run import SKIP, STEP, VOID, Error
 from .blocks import may_train
-
-LOOKS_MOST = 8  # steps in which a server's program is looked at for changes of gradients
-
-
-def _moves_momentum(scheduler):
-    """OneCycleLR and CyclicLR do, unless told not to; it may be one of several."""
-    parts = getattr(scheduler, "_schedulers", ())
-    return getattr(scheduler, "cycle_momentum", False) or any(map(_moves_momentum, parts))
-
-
-def describe(optimizers, schedulers=()):
-    """A server can make the same update for plain SGD: one rate, momentum and decay."""
-    if not optimizers:
-        return {"name": "", "server": 0}
-    kind, groups = optimizers[0], [g for o in optimizers for g in o.param_groups]
-    told = {"name": type(kind).__name__, "learning_rate": float(groups[0]["lr"])}
-
-    def one(key, default=0.0, where=lambda value: True):
-        values = {float(g.get(key, default)) for g in groups if where(g.get(key, default))}
-        return len(values) <= 1
-
-    told["server"] = int(
-        len(optimizers) == 1
-        and not any("max_momentum" in g for g in groups)  # a OneCycleLR of the program's own
-        and type(kind) is torch.optim.SGD
-        and one("lr")
-        and one("momentum")
-        and one("nesterov")
-        and one("weight_decay", where=bool)
-        and not any(g.get("dampening") or g.get("maximize") for g in groups)
-        and not any(map(_moves_momentum, schedulers))
-    )
-    told["momentum"] = float(groups[0].get("momentum", 0.0))
-    told["nesterov"] = int(bool(groups[0].get("nesterov", False)))
-    told["weight_decay"] = max(float(g.get("weight_decay", 0.0)) for g in groups)
-    return told
-
-
-def differs(optimizers, rule):
-    """What of the optimizers a server does not do that was told this rule and is told the first
-    group's rate in each step; None: nothing."""
-    groups = [g for o in optimizers for g in o.param_groups]
-    rate, momentum, decay = groups[0]["lr"], rule["momentum"], rule["weight_decay"]
-    for g in groups:
-        if g["lr"] != rate:
-            return "a group's rate of %g beside %g" % (g["lr"], rate)
-        if g.get("momentum", 0.0) != momentum:
-            return "a momentum of %g in place of %g" % (g["momentum"], momentum)
-        if g.get("weight_decay", 0.0) not in (0, decay):
-            return "a decay of %g in place of %g" % (g["weight_decay"], decay)
-    return None
-
-
-class Served:
-    """A server makes the steps of plain SGD by `rule`, which it was told. What else the program
-    asks for has no effect, and the program is told so, once for each kind."""
-
-    def __init__(self, run, rule):
-        self.run, self.rule = run, rule
-        self._told = set()
-        self._found = ()  # (parameter, gradient, its version) as a pass has left them
-
-    def made_step(self, optimizers, slots, piece):
-        """A schedule or a new group may ask of the server what it does not do, and so may what
-        stands between the pass and the step."""
-        if "rule" not in self._told and (what := differs(optimizers, self.rule)):
-            self._say("rule", what)
-        if "gradients" not in self._told and piece.number < LOOKS_MOST:
-            found = [(slot.tensor, slot.tensor.grad) for slot in slots]
-            self._found = [(p, grad, grad._version) for p, grad in found if grad is not None]
-
-    def before_step(self):
-        found, self._found = self._found, ()
-        if any(p.grad is not grad or grad._version != version for p, grad, version in found):
-            self._say("gradients", "a change of the gradients behind backward() (clipping)")
-
-    def _say(self, kind, what):
-        self._told.add(kind)
-        self.run.say(
-            "under this strategy the server makes the steps of SGD, by one rate and by what "
-            "prepare() found: %s has no effect" % what
-        )
 
 
 def _why_not_summed(passes):
@@ -139,7 +57,7 @@ def over_ranks(passes, loss):
     """The loss of the pass that has ended, as the program alone has it: the mean over all ranks, or
     their sum. By one more exchange; where gradients are not summed the rank's own."""
     run = passes.run
-    if run.workers == 1 or passes.spare or not passes.stepped or passes.answer != STEP:
+    if run.workers == 1 or passes.spare.at_hand or not passes.stepped or passes.answer != STEP:
         return loss
     grads = torch.frombuffer(run.grads, dtype=torch.float32)
     kept = grads.clone()
@@ -201,16 +119,16 @@ class _Watch:
         if not self.mine(optimizer):
             self.tell_of_others(optimizer)
             return None
-        passes.made = lambda: None
-        if optimizer in self.later and not any(optimizer is o for o in passes.optimizers):
+        passes.optimizers.made = lambda: None
+        if optimizer in self.later and not any(optimizer is o for o in passes.optimizers.all):
             self.adopt(optimizer)
         closure = args[1] if len(args) > 1 else kwargs.get("closure")  # args[0] is the optimizer
-        if not passes.stepped and not passes.spare and closure is None:
+        if not passes.stepped and not passes.spare.at_hand and closure is None:
             raise Error(
                 "optimizer.step() on gradients that were not summed over the ranks: "
                 + _why_not_summed(passes)
             )
-        passes.server.before_step()
+        passes.optimizers.server.before_step()
         passes.changed.before_step(passes.samples)
         self.leave_out(optimizer)
         passes.place.optimizer_steps()
@@ -234,14 +152,14 @@ class _Watch:
         steps = {id(p) for g in optimizer.param_groups for p in g["params"]}
         others = [
             o
-            for o in self.passes.optimizers
+            for o in self.passes.optimizers.all
             if not any(id(p) in steps for g in o.param_groups for p in g["params"])
         ]
         self.passes.take_optimizers([*others, optimizer])
-        self.passes.on_adopted(self.passes.optimizers)
+        self.passes.optimizers.on_adopted(self.passes.optimizers.all)
 
     def leave_out(self, optimizer):
-        if self.passes.spare or self.passes.answer in (SKIP, VOID):
+        if self.passes.spare.at_hand or self.passes.answer in (SKIP, VOID):
             params = [p for g in optimizer.param_groups for p in g["params"]]
             self.hidden += [(p, p.grad) for p in params if p.grad is not None]
             for p in params:
@@ -266,13 +184,12 @@ class _Watch:
             p.grad = grad
         self.hidden = []
 
-
     def note_made(self, optimizer):
         """Behind prepare(). The pass before its first step tells its rate."""
         params = [p for g in optimizer.param_groups for p in g["params"]]
         if all(id(p) in self.blocks.by_id for p in params):
             self.later.add(optimizer)
-            self.passes.made = weakref.ref(optimizer)
+            self.passes.optimizers.made = weakref.ref(optimizer)
 
 
 def _watch_made(watch):

@@ -33,31 +33,27 @@ what an accumulation has so far; else the slice is settled as held back. A slice
 as everybody's; that batch weighs nothing.
 """
 
-import math
-import sys
-
 import torch
 
 from ...run import DIFFERENCE, SKIP, STEP, VOID, Error
 from ..loss.batch import tell_hooks
 from ..randomness import Draws
+from .accumulation import Accumulation
 from .ahead import Ahead
 from .blocks import has_batch_norm
 from .buffers import Buffers
 from .changed import Changed
 from .gradients import Gradients
 from .idle import Idle
-from .optimizer import Served, describe
+from .rule import Optimizers
+from .shown_loss import ShownLoss
+from .spare import SpareBatch
 from .weight import Weight
-
-SPARE_MOST = 100  # backward passes in a row of batches that no step is made of
-TINY = 1e-6  # weight of a slice without samples that carries gradients kept before, of the step's
 
 
 class Passes:
     def __init__(self, run, blocks, optimizers, reduction):
-        self.run, self.blocks, self.optimizers = run, blocks, optimizers
-        self.weight = Weight(run, has_batch_norm(blocks.models), reduction == "sum")
+        self.run, self.blocks = run, blocks
         self.slice = None  # begun, and not yet followed by another
         self.batches = 0  # slices begun
         self.samples = 0  # of the slice
@@ -65,44 +61,27 @@ class Passes:
         self.settled = True  # its gradients were sent
         self.touched = False  # a pass over it has begun
         self.held_back = False  # the last one was within no_sync
-        self._idle = Idle()
-        self.ahead = Ahead(run, self)
-        self.answer = STEP
-        self.served = False  # a server makes the steps, by the rule of the first optimizer
-        self.server = Served(run, describe(optimizers))
-        self.changed = Changed(run)
-        self.draws = Draws(run)
-        self.buffers = Buffers(run, blocks.models, [slot.tensor for slot in blocks.statistics])
-        self.keeping = False  # within no_sync
-        self.kept = 0.0  # what gradients of former slices weigh that are in param.grad; 0: none are
         self.stepped = False  # an optimizer may step: gradients of this slice were summed
-        self.spare = False  # the loop has a batch of no slice: no step is made of it
-        self.spared = 0  # passes over such batches in a row
-        self.loss = self.scaler = None
+        self.answer = STEP
         self._own = False  # gradients of this pass stay where they are: the rank takes none
         self._local = False  # a further pass of which the rank does not hear
         self._further = False  # the last pass was one more over its slice
-        self._graph_told = False
-        self.place = None  # place.py, once there is one
-        self.made = lambda: None  # an optimizer that the program has made, and not stepped yet
-        self.on_adopted = lambda optimizers: None
+        self.optimizers = Optimizers(run, optimizers)
         self.gradients = Gradients(run, blocks, self._opens)
+        self.weight = Weight(run, has_batch_norm(blocks.models), reduction == "sum")
+        self.accumulation = Accumulation(run, self.gradients, self.weight)
+        self.loss = ShownLoss()
+        self.buffers = Buffers(run, blocks.models, [slot.tensor for slot in blocks.statistics])
+        self.changed = Changed(run)
+        self.draws = Draws(run)
+        self.idle = Idle()
+        self.spare = SpareBatch(run)
+        self.ahead = Ahead(run, self)
+        self.place = None  # place.py, once there is one
 
     def take_optimizers(self, optimizers):
-        """Those of a second phase. A server that makes the steps knows the first one's rule; of
-        another it needs no more than its rate, which comes with each step."""
-        rule = describe(optimizers)
-        alike = all(
-            rule.get(key) == self.server.rule.get(key)
-            for key in ("server", "momentum", "nesterov", "weight_decay")
-        )
-        if self.served and not alike:
-            raise Error(
-                "under this strategy the server makes the steps by the rule of the first "
-                "optimizer, %s: take the same but for its rate in the second phase, or the "
-                "strategy sync" % self.server.rule["name"]
-            )
-        self.optimizers = optimizers
+        """In place of those before."""
+        self.optimizers.take(optimizers)
         self.gradients.hook()
 
     # ---- between slices
@@ -114,7 +93,7 @@ class Passes:
         if self.slice is None:
             return
         if not self.touched and not self.run.over:
-            self._idle.count(self.slice)
+            self.idle.count(self.slice)
         self.gradients.claim()
         if self.answer == DIFFERENCE:
             self.blocks.difference()
@@ -122,7 +101,7 @@ class Passes:
             self.blocks.refresh()
         elif not self.settled and self.held_back and self.run.sums_gradients and not self.run.over:
             self._sum_held_back()
-        elif not self.settled and self.kept:
+        elif not self.settled and self.accumulation.kept:
             self.run.held_back(*self._figures())
         elif not self.settled and not self.run.over:
             self.run.abort()  # its pass failed, or there was none
@@ -130,32 +109,14 @@ class Passes:
         self.answer, self.settled, self.slice = STEP, True, None
         self.stepped = False
 
-    def given(self):
-        """The loop gets a batch."""
-        self._idle.given()
-
     def in_a_step(self):
         """A slice has begun, and a pass was made over it."""
-        return self.slice is not None and self.touched and not self.spare
+        return self.slice is not None and self.touched and not self.spare.at_hand
 
     def follows_a_pass(self):
         """The slice that has begun had no pass, and the one before had one."""
-        trained = self._idle.trained and self._idle.row == 0
+        trained = self.idle.trained and self.idle.row == 0
         return self.slice is not None and not self.touched and trained
-
-    def tell_of_graph(self):
-        """The program asks backward() for gradients that it may differentiate."""
-        if self.run.workers > 1 and not self._graph_told:
-            self._graph_told = True
-            self.run.say(
-                "backward(create_graph=True): param.grad comes back summed over the nodes and has "
-                "no graph. torch.autograd.grad(loss, params, create_graph=True) gives what can be "
-                "differentiated again, of this node's samples"
-            )
-
-    def entered(self):
-        """The program begins a pass; begin() may be called by a thread of autograd's."""
-        self._idle.check_thread()
 
     def untouched(self):
         """The slice that has begun, if no pass was made over it."""
@@ -174,15 +135,15 @@ class Passes:
         self.slice, self.samples, self.settled = piece, piece.count, False
         self.batches += 1
         self.buffers.slice_begins()
-        self.touched = self.spare = self.held_back = False
-        self.spared = 0
+        self.spare.slice_begins()
+        self.touched = self.held_back = False
         self.weight.begin(piece)
-        self.loss = None
+        self.loss.forget()
         return True
 
     def hand_over(self):
         if self.place.stream.is_ending():
-            self._idle.epoch_ends()
+            self.idle.epoch_ends()
         self.blocks.check()
 
     def take_over(self):
@@ -191,7 +152,7 @@ class Passes:
 
     def weigh(self, weight):
         self.ahead.weighs()
-        if self.spare:
+        if self.spare.at_hand:
             return
         if self.slice is None or self.gradients.open or self.settled:
             raise Error("weight() belongs between a batch and its backward pass")
@@ -200,42 +161,20 @@ class Passes:
     def begins_at(self, values):
         """(values, gradient) of a pass that begins at no loss, or None: refuses a sum, and tells of
         weights."""
-        if values and self.slice and not self.spare:
+        if values and self.slice and not self.spare.at_hand:
             self.weight.judge(*values)
 
-    def _count_spare(self):
-        self.spared += 1
-        if self.spared > SPARE_MOST + 4 * self.run.loops.lacks and self.run.over:
-            self.run.say("the job is over, and the program's loop over steps is not: it ends here")
-            sys.exit(0)
-
-    # ---- what a state holds of an accumulation that is not complete
-
     def former_gradients(self):
-        """Those of the passes that were made over this slice, in the middle of a further one."""
+        """Those of the passes that were made over this slice, in the middle of a further one, for a
+        state."""
         return self.gradients.before if self._further else None
-
-    def follow_former(self, gradients):
-        """Another rank's: this process goes through the passes that were made, which are left out
-        (VOID), and its first pass that counts follows these."""
-        self.gradients.follow(gradients)
-
-    def kept_gradients(self):
-        return self.kept, self.gradients.of_all()
-
-    def keep_gradients(self, kept, are_mine):
-        """Those of another rank stand for this one's, and weigh what this one's samples do."""
-        self.kept, gradients = kept
-        if self.kept and not are_mine and self.weight.mine:
-            self.kept = self.weight.share()
-        self.gradients.become(gradients)
 
     # ---- the pass
 
     def _opens(self):
         """A pass begins at a hook, since autograd was entered by a way that backward.py does not
         see."""
-        if self.spare or self.slice is None:
+        if self.spare.at_hand or self.slice is None:
             return False
         self.begin()
         torch.autograd.Variable._execution_engine.queue_callback(self.end)
@@ -243,53 +182,52 @@ class Passes:
 
     def begin(self, loss=None):
         self.ahead.pass_begins(loss)
-        if self.spare:  # also with a slice that was looked at before, whose pass comes later
-            self._count_spare()
+        if self.spare.at_hand:  # also with a slice that was looked at, whose pass comes later
+            self.spare.pass_begins()
             if self.gradients.keep():
-                self.ahead.when_left(lambda: self.gradients.put_back(self._idle.trained))
-        if self.spare or self.slice is None:
+                self.spare.when_left(lambda: self.gradients.put_back(self.idle.trained))
+        if self.spare.at_hand or self.slice is None:
             return
-        if not self._idle.trained:
+        if not self.idle.trained:
             tell_hooks(self.run, self.blocks.slots)
         self.draws.pass_begins(self.slice)
         first, self.touched = not self.touched, True
-        self._idle.trains()
+        self.idle.trains()
         self.gradients.hook()
-        further = self._further = self.settled and not self.keeping
-        self.weight.take(loss, self.scaler is not None, not self.settled)
+        keeping = self.accumulation.keeping
+        further = self._further = self.settled and not keeping
+        self.weight.take(loss, self.loss.scaler is not None, not self.settled)
         self.place.pass_begins()
         self._local = further and self.answer == DIFFERENCE and not self.weight.sums
         if further and not self._local:
             self._begin_further()
-        elif first and not self.kept and self._would_mix():
+        elif first and not self.accumulation.kept and self.accumulation.would_mix():
             self.gradients.set_aside()
-        if loss is not None:  # a GPU's is read when its backward pass is under way
-            self.loss = loss.item() if loss.is_cpu else loss.detach()
-        else:
-            self.loss = None
+        self.loss.take(loss)
         mine = self.weight.mine
         self._own = mine != 0 and not self.run.takes_gradients
-        self.gradients.begin(quiet=self.keeping or mine == 0 or self._own or self._local)
+        self.gradients.begin(quiet=keeping or mine == 0 or self._own or self._local)
         if mine == 0:
             self.gradients.stash()
-        elif self.kept:
-            self.gradients.rescale(self.kept / self.weight.share())
+        else:
+            self.accumulation.rescale()
 
     def end(self):
         if not self.gradients.open:
             return
         self.gradients.end()
-        if self.gradients.unstash() and self.kept and not self.keeping:
-            self._carry()
+        kept = self.accumulation
+        if self.gradients.unstash() and kept.kept and not kept.keeping:
+            kept.carry(self.slice.step_count)
         if self._local:
             return
-        self.held_back = self.keeping
-        if self.keeping:
-            self.kept = self.weight.share() if self.weight.mine else self.kept
+        self.held_back = kept.keeping
+        if kept.keeping:
+            kept.keep()
             return
         if not self._own:
             counts = self.weight.mine != 0
-            goes_on = bool(self.kept) or (counts and not self.weight.sums)
+            goes_on = bool(kept.kept) or (counts and not self.weight.sums)
             self.gradients.complete(counts, goes_on)
         self._sum()
         if self.answer in (STEP, DIFFERENCE):
@@ -298,9 +236,9 @@ class Passes:
     def _sum(self):
         """The rank has the gradients, and sums; what becomes of them."""
         self.answer = self.run.gradients(*self._figures())
-        self.served |= self.answer == SKIP and self.samples > 0
+        self.optimizers.served |= self.answer == SKIP and self.samples > 0
         self.settled = self.stepped = True
-        self.kept = 0.0
+        self.accumulation.drop()
         self._follow()
         self.gradients.add_before()
 
@@ -312,14 +250,14 @@ class Passes:
             self.gradients.counted()
         elif self.answer == VOID:
             return  # the optimizer's step is left out, and nothing has changed
-        elif self.scaler is not None:
+        elif self.loss.scaler is not None:
             raise Error(
                 "a GradScaler's gradients are scaled, and a server's rule cannot know by how much: "
                 "train in bfloat16 without a scaler, or under a synchronous strategy"
             )
         elif self.answer == SKIP:
             self.blocks.refresh()
-            self.server.made_step(self.optimizers, self.blocks.slots, self.slice)
+            self.optimizers.made_by_server(self.blocks.slots, self.slice)
         else:
             if self.weight.sums:  # over this rank's samples, made that of a whole step
                 self.gradients.give_back()
@@ -333,7 +271,8 @@ class Passes:
         if former is not None:
             self.gradients.become(former)
         if not self._local:
-            self.settled, self.kept = False, 0.0
+            self.settled = False
+            self.accumulation.drop()
 
     # ---- parts of it
 
@@ -343,13 +282,6 @@ class Passes:
             self.run.weight(self.weight.mine)
         self.gradients.set_aside()
 
-    def _would_mix(self):
-        """Gradients of former slices, which are whole already, must not stand beside those of this
-        one where these are scaled or counted once for each rank."""
-        return self.run.workers > 1 and (
-            self.weight.sums or (self.keeping and self.run.sums_gradients)
-        )
-
     @torch.no_grad()
     def _sum_held_back(self):
         """Of a slice whose last pass was within no_sync. Where all ranks sum in each step anyway,
@@ -358,32 +290,9 @@ class Passes:
             self.gradients.send()
         else:
             self.gradients.complete(False, False)
-        self.kept = 0.0
+        self.accumulation.drop()
         self._sum()
-
-    @torch.no_grad()
-    def _carry(self):
-        """Gradients kept before go out with a slice that has no samples."""
-        total = float(self.slice.step_count or 1)
-        self.run.weight(TINY * (1.0 if self.weight.sums else total))
-        self.gradients.rescale(self.kept / TINY)
-        self.gradients.send()
 
     def _figures(self):
         """What the rank is told with gradients."""
-        return self.samples, self._loss(), self._rate()
-
-    def _loss(self):
-        if self.loss is None:
-            return math.nan
-        loss = float(self.loss)
-        if self.scaler is not None:
-            loss /= self.scaler.get_scale()  # NaN is met by leaving the step out
-        elif math.isnan(loss) and self.samples and self.weight.mine:
-            loss = math.inf  # to the rank NaN is a loss that nobody knows
-        samples = self.samples * 2 if self.weight.is_doubled() else self.samples
-        return loss / samples if self.weight.sums and samples else loss
-
-    def _rate(self):
-        first = self.made() or next(iter(self.optimizers), None)
-        return float(first.param_groups[0]["lr"]) if first else math.nan
+        return self.samples, self.loss.told(self.samples, self.weight), self.optimizers.rate()
