@@ -7,6 +7,7 @@
 #include "fixture.h"
 #include "rank_alone.h"
 
+#include "worker/exchange/seat.h"
 #include "worker/exchange/server/push.h"
 #include "worker/exchange/strategy.h"
 
@@ -27,11 +28,13 @@ struct script {
     int next;              /* rank that pushes next, if it can */
     int pushes, looks;     /* gradients so far; waits in vain */
     enum death how[W];
-    int when[W]; /* after so many pushes of all */
-    int back[W]; /* it comes back after so many; 0: never */
+    int when[W];                    /* after so many pushes of all */
+    int back[W];                    /* it comes back after so many; 0: never */
+    bool falls_at_door[W], fell[W]; /* the first that is let in dies then, and a second one comes */
     int seats[W], n_back, waits;
-    bool stale; /* a gradient was */
-    int torn;   /* rank whose gradient stops in the middle; -1 */
+    int on_its_way; /* looks at the door before it is there */
+    bool stale;     /* a gradient was */
+    int torn;       /* rank whose gradient stops in the middle; -1 */
     int declared[W], n_declared;
     struct departure left[W];
     int n_left;
@@ -172,7 +175,8 @@ static int take_send(struct transport *t, int to, int tag, const void *data, siz
                      struct transport_req *r)
 {
     struct script *s = of(t);
-    r->impl[0] = s->dead[to] ? NEVER : DONE; /* nobody takes what goes to the dead */
+    bool taken = !s->dead[to] || tag == (TAG_SEAT | TRANSPORT_CONTROL); /* by the kernel */
+    r->impl[0] = taken ? DONE : NEVER;
     if (tag == (TAG_REPLY | TRANSPORT_CONTROL) && !s->dead[to]) {
         assert_int_equal(bytes, sizeof s->replies[to]);
         memcpy(&s->replies[to], data, bytes);
@@ -194,7 +198,7 @@ static int post_receive(struct transport *t, int from, int tag, void *data, size
 static int test_one(struct transport *t, struct transport_req *r)
 {
     struct script *s = of(t);
-    if (r->impl[0] == HEAD && s->env.seats && ++s->waits % 3 == 0) {
+    if (r->impl[0] == HEAD && s->env.seats && s->waits++ % 5 < 2) {
         return COMM_UNDER_WAY; /* so that it looks who is lost or there again */
     }
     if (r->impl[0] == HEAD && next_push(s)) {
@@ -215,13 +219,21 @@ static int test_one(struct transport *t, struct transport_req *r)
     return r->impl[0] == DONE ? COMM_DONE : COMM_UNDER_WAY;
 }
 
+static void forget(struct transport *t, struct transport_req *r)
+{
+    (void)t;
+    (void)r;
+}
+
 static int admit(struct transport *t, const int *seats, int workers)
 {
     struct script *s = of(t);
     for (int r = 0; r < workers; r++) {
-        if (seats[r] > 0 && s->dead[r]) {
+        if (seats[r] > 0 && s->dead[r] && s->on_its_way-- <= 0) {
             s->how[r] = ALIVE;
-            s->dead[r] = s->begun[r] = false;
+            s->dead[r] = s->falls_at_door[r] && !s->fell[r];
+            s->fell[r] = s->dead[r];
+            s->falls_at_door[r] = s->begun[r] = false;
             return r;
         }
     }
@@ -247,6 +259,7 @@ static const struct transport_ops ops = {.rank = my_rank,
                                          .send = take_send,
                                          .recv = post_receive,
                                          .test = test_one,
+                                         .forget = forget,
                                          .admit = admit,
                                          .now = now,
                                          .start = start_op,
@@ -283,6 +296,9 @@ static int tell_seats(void *ctx, int *out)
         n += !s->seats[r];
     }
     s->n_declared = n;
+    for (int r = 0; r < W; r++) {
+        s->seats[r] += s->fell[r] && s->seats[r] == 1;
+    }
     memcpy(out, s->seats, sizeof s->seats); /* 0: never started again */
     return W;
 }

@@ -105,6 +105,26 @@ static void one_that_comes_back_is_waited_for_and_each_sample_counts_once(void *
     }
 }
 
+/* A server that stood still meanwhile hears at once that the next one is awaited. */
+static void one_that_dies_as_it_is_let_in_is_not_taken_for_the_next_one(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++) {
+        for (int looks = 0; looks < 6; looks++) {
+            struct script *s = make_programs(strategies[i]);
+            s->env.seats = tell_seats;
+            s->env.returned = note_returned;
+            s->how[1] = COMPUTING;
+            s->when[1] = 5;
+            s->back[1] = 7;
+            s->on_its_way = looks;
+            s->falls_at_door[1] = true;
+            assert_true(serve_programs(s) && s->n_left == 2 && s->n_back == 2);
+            free_script(s);
+        }
+    }
+}
+
 static void the_last_one_goes_on_alone(void **state)
 {
     (void)state;
@@ -140,6 +160,7 @@ int main(void)
         cmocka_unit_test(every_sample_counts_once_whatever_the_worker_had_when_it_died),
         cmocka_unit_test(users_programs_get_what_they_were_told_of_and_each_sample_counts_once),
         cmocka_unit_test(one_that_comes_back_is_waited_for_and_each_sample_counts_once),
+        cmocka_unit_test(one_that_dies_as_it_is_let_in_is_not_taken_for_the_next_one),
         cmocka_unit_test(the_last_one_goes_on_alone),
         cmocka_unit_test(a_departure_counts_what_the_server_took),
     };

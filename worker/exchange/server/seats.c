@@ -37,7 +37,7 @@ static void seat(struct server *s, int rank)
 {
     struct client *k = &s->clients[rank];
     int64_t least = least_clock(s, rank), own = server_clock(k);
-    k->seat = s->seats.wanted[rank];
+    k->seat = s->seats.free[rank]; /* it may have died since, and the next one be awaited */
     k->lost = k->dropped = k->gone = false;
     k->ended = k->left = k->told_last = k->again = k->parked = k->sending = false;
     k->gave = false;
