@@ -169,7 +169,7 @@ int orders_join(struct orders *o, int rank, struct err *e)
 static void adopt_seats(struct ranks *ranks, const struct control *c)
 {
     for (int i = 0; i < ranks->workers; i++) {
-        ranks->all[i].seats = c->seats[i];
+        ranks->all[i].seats = ranks->all[i].tries = c->seats[i]; /* until it is there for long */
         ranks->all[i].joining = c->seats[i] > 0 && ranks->all[i].left;
     }
     for (int i = 0; i < c->n_lost; i++) {

@@ -32,7 +32,8 @@ struct rank { /* ranks 0 … workers - 1 train, the keeper and further servers f
     bool lost;                  /* its process died, and the others are to go on without it */
     bool left;                  /* the server has dropped it, and the others go on; `beat` has the
                                    server's counters of it */
-    int seats;                  /* how often it was started again, so far */
+    int seats;                  /* how often it was started again, so far, */
+    int tries;                  /* and since it was last there for long */
     bool joining;               /* it is being started again and is not there yet; still `lost` and
                                    `left` */
     bool fell_early;            /* the process that was started again died before its return was
@@ -40,6 +41,7 @@ struct rank { /* ranks 0 … workers - 1 train, the keeper and further servers f
     bool stays_out;             /* it is not started again */
     double back_at, joining_at; /* back_at: when it is to be started again; joining_at: since when
                                    it is awaited; 0: not known */
+    double there_at;            /* since when it is there again, as far as is known; 0: it is not */
     int64_t rows_gone;          /* that its processes before this one had not sent yet */
     bool overfull; /* its first minibatch did not fit its memory: the next attempt must know the
                       limit */

@@ -1,4 +1,4 @@
-/* Workers that died are started again and join their attempt (docs/decisions/0049, 0062):
+/* Workers that died are started again and join their attempt (docs/decisions/0049, 0062, 0115):
  *
  *   left ─► waits ─► is to start: control has its seat ─┬─► the keeper has let it in ─► as before
  *             ▲                                         ├─► it dies first ───┐
@@ -6,19 +6,20 @@
  *                                                       └─► it does not come ─► it stays out
  *
  * One that dies again and again stays out: the attempt goes on without it, as it does where no
- * worker can join (plan_takes_back).
+ * worker can join (plan_takes_back). What died before it was there for `pardon` seconds does not
+ * count: an attempt may last for weeks.
  */
 #include "coordinator/monitor/parts.h"
 
 #include "common/log.h"
 
 enum { RETURNS_MOST = 3 };
-static const double first_wait = 1, wait_factor = 4, join_patience = 90;
+static const double first_wait = 1, wait_factor = 4, join_patience = 90, pardon = 30;
 
-static double wait_of(int seats)
+static double wait_of(int tries)
 {
     double wait = first_wait;
-    for (int i = 0; i < seats; i++) {
+    for (int i = 0; i < tries; i++) {
         wait *= wait_factor;
     }
     return wait;
@@ -43,6 +44,7 @@ static void start_again(struct monitor *m, int rank, double now)
         w->joining = false;
         return;
     }
+    w->tries++;
     w->joining_at = now;
     w->back_at = 0;
     w->fell_early = false; /* the one before it, which nobody had let in */
@@ -50,9 +52,16 @@ static void start_again(struct monitor *m, int rank, double now)
              m->ours.job, m->ours.attempt, rank, w->node, w->seats);
 }
 
+static void pardon_deaths(struct rank *w, double now)
+{
+    w->there_at = w->left ? 0 : w->there_at > 0 ? w->there_at : now;
+    w->tries = !w->left && now - w->there_at > pardon ? 0 : w->tries;
+}
+
 static void decide(struct monitor *m, int rank, double now)
 {
     struct rank *w = &m->ranks.all[rank];
+    pardon_deaths(w, now);
     if (w->joining && w->joining_at == 0) {
         w->joining_at = now; /* an earlier coordinator had it started */
     }
@@ -63,10 +72,10 @@ static void decide(struct monitor *m, int rank, double now)
     if (!w->left || w->joining || w->stays_out) {
         return;
     }
-    if (w->seats >= RETURNS_MOST) {
+    if (w->tries >= RETURNS_MOST || w->seats == UINT8_MAX) { /* as members.h counts them */
         stay_out(m, rank, "it has died again and again");
     } else if (w->back_at == 0) {
-        w->back_at = now + wait_of(w->seats);
+        w->back_at = now + wait_of(w->tries);
     } else if (now >= w->back_at) {
         start_again(m, rank, now);
     }

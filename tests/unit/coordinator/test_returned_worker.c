@@ -156,6 +156,29 @@ static void each_time_it_waits_for_longer_and_then_it_stays_out(void **state)
     assert_int_equal(attempts_of(w, id), 1);
 }
 
+/* Three times in a while, that is: the attempt may last for weeks. */
+static void what_died_long_ago_does_not_count(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_of_two(state, three, id);
+    for (int seat = 1; seat <= 5; seat++) {
+        pass(w, 2);
+        assert_int_equal(control_of(w, id).seats[1], seat);
+        server_says(w, id, "returned", 1, 96);
+        for (int i = 0; i < 4; i++) {
+            tick(w, 0.1);
+            for (int rank = 0; rank <= 3; rank++) {
+                say_beat(w, id, rank, rank < 3 ? PHASE_COMPUTE : PHASE_SERVE, 0, 0);
+            }
+            pass(w, 9);
+        }
+        leaves(w, id, seat);
+        struct control c = control_of(w, id);
+        assert_true(c.n_lost == 1 && c.lost[0] == 1);
+    }
+    assert_int_equal(attempts_of(w, id), 1);
+}
+
 /* And the next one, which is let in, is not taken for it. */
 static void one_that_dies_before_it_is_there_is_lost_again(void **state)
 {
@@ -226,6 +249,7 @@ int main(void)
         IN_A_WORLD(it_is_told_where_the_others_are),
         IN_A_WORLD(the_server_lets_it_in_and_it_gets_its_minibatch),
         IN_A_WORLD(each_time_it_waits_for_longer_and_then_it_stays_out),
+        IN_A_WORLD(what_died_long_ago_does_not_count),
         IN_A_WORLD(one_that_dies_before_it_is_there_is_lost_again),
         IN_A_WORLD(one_that_dies_as_it_comes_is_lost_again),
         IN_A_WORLD(another_coordinator_goes_on_waiting_for_it),
