@@ -41,7 +41,7 @@ static bool sum_is_exact(struct allreduce *a, float *x, size_t n)
 }
 
 /* Several sums, of which some ranks have begun more than others when the wait ends. */
-static void sums_go_on_without_a_rank(size_t n)
+static void sums_go_on_without_a_rank(size_t n, int generation)
 {
     enum { SUMS = 3 };
     struct allreduce a[SUMS];
@@ -67,7 +67,7 @@ static void sums_go_on_without_a_rank(size_t n)
             ok = ok && allreduce_cancel(&a[k], &e) == 0 && comm_test(&a[k].op) != COMM_UNDER_WAY &&
                  !a[k].op.torn;
         }
-        comm_drop(&comm, &gone, 1, 1);
+        comm_drop(&comm, &gone, 1, generation);
     }
     comm.watches = false;
     MPI_Barrier(MPI_COMM_WORLD); /* all have given up */
@@ -77,7 +77,8 @@ static void sums_go_on_without_a_rank(size_t n)
         }
     }
     char what[100];
-    snprintf(what, sizeof what, "sums of %zu floats go on without a rank, and are exact", n);
+    snprintf(what, sizeof what, "sums of %zu floats go on without a rank, and are exact, change %d",
+             n, generation);
     check_all(ok && (!is_member() || comm.n_members[COMM_ALL] == comm.workers - 1), what);
     for (int k = 0; k < SUMS; k++) {
         allreduce_release(&a[k]);
@@ -169,11 +170,12 @@ static void begin(uint32_t first_serial)
 int main(int argc, char **argv)
 {
     static const size_t lengths[] = {5, 4095, 4099, 64001, 1663370};
+    static const int generations[] = {1, 32, 31, 1056, COMM_GENERATIONS};
     comm_mpi_end_alone();
     test_begin(&argc, &argv);
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         begin(100 * (uint32_t)i);
-        sums_go_on_without_a_rank(lengths[i]);
+        sums_go_on_without_a_rank(lengths[i], generations[i]);
     }
     begin(0);
     messages_that_nobody_answers_end();

@@ -269,22 +269,12 @@ def test_a_coordinator_that_is_restarted_meanwhile_goes_on_with_it(strategy):
 
 # ---- without a server ----------------------------------------------------------------------------
 
-# Of 64 steps: the next worker of one that died comes a second later, after its second death 4 s.
-LARGE = {"steps": 4, "epochs": 32, "batching": {"global_batch": 1280, "policy": "equal"}}
 FOUR = (*NODES[:2], f"fast-3=cpu:1,slowdown={FAST}", NODES[2])
 
 
 @pytest.fixture
 def four():
     with Service(nodes=FOUR) as s:
-        yield s
-
-
-@pytest.fixture
-def two_slow():
-    """Four nodes. Those of ranks 2 and 3 take half a second or more for a step of LARGE."""
-    slow = {"c": FAST, "d": FAST}
-    with Service(nodes=[f"{n}=cpu:1,slowdown={slow.get(n, FAST // 10)}" for n in "abcd"]) as s:
         yield s
 
 
@@ -374,73 +364,6 @@ def test_two_that_die_one_after_the_other_or_at_once_are_both_there_again(four, 
     assert {events.next("returned")["rank"] for _ in range(2)} == {0, 3}
     assert_as_one_that_lost_nobody(four, id, four.wait(id, "succeeded"),
                                    curve if name == "sync" else None)
-
-
-def let_in(service, id):
-    """Kills rank 3. The next one is let in, and all are asked where they stand: its process, which
-    waits, since rank 2 answers at the end of its step."""
-    def count():
-        return ranks_log(service, id).count("lets a worker in")
-    events, before, first = Events(service, id), count(), ranks_of(id)[3]
-    kill(id, 3)
-    events.next("left")
-    pid = until("the next one is there", lambda: next(
-        (p for rank, p in ranks_of(id).items() if rank == 3 and p != first), None))
-    until("it is let in", lambda: count() > before, every=0.001)
-    return pid, events
-
-
-@pytest.mark.parametrize("name", ["sync", "local-sgd"])
-def test_one_that_is_killed_as_it_joins_is_there_the_next_time(two_slow, name):
-    id = submit_lockstep(two_slow, name, **LARGE)
-    pid, events = let_in(two_slow, id)
-    os.kill(pid, signal.SIGKILL)
-    assert events.next("returned")["rank"] == 3
-    assert_as_one_that_lost_nobody(two_slow, id, two_slow.wait(id, "succeeded"))
-
-
-@pytest.mark.parametrize("name,rank", [("sync", 0), ("sync", 2), ("local-sgd", 0)])
-def test_another_one_may_die_as_one_joins(two_slow, name, rank):
-    """Rank 0 would give the newcomer its state: another one does. Rank 2 has not answered the
-    keeper: nobody waits until it has, though it comes back."""
-    id = submit_lockstep(two_slow, name, **LARGE)
-    _, events = let_in(two_slow, id)
-    kill(id, rank)
-    assert {events.next("returned")["rank"] for _ in range(2)} == {rank, 3}
-    assert_as_one_that_lost_nobody(two_slow, id, two_slow.wait(id, "succeeded"))
-
-
-def stopped_when_let_in(service, id):
-    """Kills rank 3. The next one is stopped as the keeper lets it in, before it is ready: its
-    process. The keeper, too, is stopped while that one runs, so it lets in one that is stopped."""
-    def count():
-        return ranks_log(service, id).count("lets a worker in")
-    events, before, first = Events(service, id), count(), ranks_of(id)
-    kill(id, 3)
-    events.next("left")
-    os.kill(first[4], signal.SIGSTOP)
-    pid = until("the next one is there", lambda: next(
-        (p for rank, p in ranks_of(id).items() if rank == 3 and p != first[3]), None))
-    while True:
-        time.sleep(0.3)
-        os.kill(pid, signal.SIGSTOP)
-        os.kill(first[4], signal.SIGCONT)
-        time.sleep(0.3)
-        if count() > before:
-            return pid, events
-        os.kill(first[4], signal.SIGSTOP)
-        os.kill(pid, signal.SIGCONT)
-
-
-@pytest.mark.parametrize("name,rank", [("sync", 0), ("local-sgd", 2)])
-def test_one_that_was_let_in_is_not_forgotten_when_another_one_dies(two_slow, name, rank):
-    id = submit_lockstep(two_slow, name, **LARGE)
-    pid, events = stopped_when_let_in(two_slow, id)
-    kill(id, rank)
-    assert events.next("left")["rank"] == rank
-    os.kill(pid, signal.SIGCONT)
-    assert {events.next("returned")["rank"] for _ in range(2)} == {rank, 3}
-    assert_as_one_that_lost_nobody(two_slow, id, two_slow.wait(id, "succeeded"))
 
 
 # ---- servers of users' programs ------------------------------------------------------------------

@@ -216,4 +216,13 @@ static inline void look(void)
     OK(survivors_look(&keeper.s, &err_));
 }
 
+/* It looks as often as it does while it waits. */
+static inline void look_for(double seconds)
+{
+    for (double until = wire.now + seconds; wire.now < until;) {
+        wire.now += 0.02;
+        look();
+    }
+}
+
 #endif

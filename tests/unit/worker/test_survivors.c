@@ -13,7 +13,7 @@ static struct worker_word word_of(int rank, enum saying what, int64_t step)
 static struct worker_word standing_of(int rank, int64_t step)
 {
     struct worker_word w = word_of(rank, SAYS_STANDING, step);
-    for (int i = 0; i < COMM_GENERATIONS; i++) {
+    for (int i = 0; i < LOST_MOST; i++) {
         w.standing.lost[i] = (struct tally){7, 20};
     }
     return w;
@@ -258,13 +258,55 @@ static void one_that_does_not_answer_for_3_s_is_left_out(void **state)
     let_rank_2_in();
     said(KEEPER_ASKS, "0123");
     answers(0, 12);
-    wire.now += 2.9;
-    look();
+    look_for(2.9);
     assert_int_equal(wire.n, 0);
-    wire.now += 0.2;
-    look();
+    look_for(0.2);
+    const struct sent *last = &wire.sent[--wire.n]; /* it ends, and is started again */
+    assert_true(last->to == 2 && last->tag == TAG_VERDICT && last->said.saying == KEEPER_ENDS);
     const struct verdict *v = said(KEEPER_ASKS, "013");
     assert_true(v->members.round == 3 && v->members.n_lost == 1 && v->members.lost[0] == 2);
+    answers(0, 12);
+    answers(1, 12);
+    answers(3, 12);
+    said(KEEPER_DECIDES, "013");
+    is_started_again(2);
+    look();
+    assert_int_equal(wire.sent[0].tag, TAG_SEAT);
+    end();
+}
+
+/* Its answer may wait there. */
+static void a_keeper_that_stood_still_leaves_nobody_out(void **state)
+{
+    (void)state;
+    serve();
+    lose_rank_2();
+    let_rank_2_in();
+    said(KEEPER_ASKS, "0123");
+    wire.now += 20;
+    look();
+    assert_int_equal(wire.n, 0);
+    answers_as_new(2);
+    look_for(5);
+    assert_int_equal(wire.n, 0);
+    end();
+}
+
+/* It counts from when it was asked anew. */
+static void one_that_is_asked_anew_has_its_time_again(void **state)
+{
+    (void)state;
+    serve();
+    lose_rank_2();
+    let_rank_2_in();
+    said(KEEPER_ASKS, "0123");
+    look_for(2.9);
+    coordinator.n_lost = 0;
+    dies(3);
+    look();
+    said(KEEPER_ASKS, "012");
+    look_for(2.9);
+    assert_int_equal(wire.n, 0);
     end();
 }
 
@@ -276,8 +318,7 @@ static void one_that_has_answered_is_waited_with(void **state)
     let_rank_2_in();
     said(KEEPER_ASKS, "0123");
     answers_as_new(2);
-    wire.now += 60;
-    look();
+    look_for(10);
     assert_int_equal(wire.n, 0);
     end();
 }
@@ -402,6 +443,8 @@ int main(void)
         cmocka_unit_test(nobody_waits_for_one_that_comes_back_until_it_is_ready),
         cmocka_unit_test(one_that_comes_back_gets_everything_and_is_told),
         cmocka_unit_test(one_that_does_not_answer_for_3_s_is_left_out),
+        cmocka_unit_test(a_keeper_that_stood_still_leaves_nobody_out),
+        cmocka_unit_test(one_that_is_asked_anew_has_its_time_again),
         cmocka_unit_test(one_that_has_answered_is_waited_with),
         cmocka_unit_test(one_that_dies_before_it_was_asked_keeps_nobody_waiting),
         cmocka_unit_test(nobody_is_let_in_while_others_answer_or_once_one_has_finished),

@@ -4,7 +4,13 @@
 #include "kernels/device.h"
 #include "kernels/flat.h"
 
+/* Bits of a tag: group and serial below GENERATION, then five of the generation, two that say how
+ * a message travels (transport.h), then the others of the generation. Open MPI's `ob1` takes all.
+ */
 enum { COLLECTIVE_TAG = 2000, SERIALS = 1 << 12, GENERATION = 1 << 15 };
+enum { LOW = TRANSPORT_CONTROL / GENERATION, HIGH = TRANSPORT_LENT << 1 };
+_Static_assert(COLLECTIVE_TAG + COMM_GROUPS * SERIALS <= GENERATION, "a tag has room for serials");
+_Static_assert(COMM_GENERATIONS / LOW <= INT32_MAX / HIGH, "and for generations");
 
 int allreduce_member(const struct allreduce *a, int i)
 {
@@ -14,7 +20,7 @@ int allreduce_member(const struct allreduce *a, int i)
 int allreduce_tag(const struct allreduce *a)
 {
     return COLLECTIVE_TAG + (int)a->group * SERIALS + (int)(a->serial % SERIALS) +
-           a->comm->generation * GENERATION;
+           a->comm->generation % LOW * GENERATION + a->comm->generation / LOW * HIGH;
 }
 
 int allreduce_send(struct allreduce *a, struct transport *t, int to, int tag, size_t begin,

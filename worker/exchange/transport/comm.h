@@ -35,7 +35,7 @@ struct comm {
 };
 
 /* How often the group of all may change: tags of all-reduces tell so many generations apart. */
-enum { COMM_GENERATIONS = 31 };
+enum { COMM_GENERATIONS = 8191 };
 
 int comm_init(struct comm *c, struct transport *t, int workers, int servers, struct err *e);
 /* groups[i] is the group number of worker i. */

@@ -60,7 +60,9 @@ static void break_off(struct seat_link *l)
     l->fd = -1;
     free(l->coming);
     l->coming = NULL;
-    l->out_from = l->out_to = 0;
+    free(l->out); /* the link itself stays as long as the rank */
+    l->out = NULL;
+    l->out_from = l->out_to = l->out_room = 0;
 }
 
 void seat_link_free(struct seat_link *l)
@@ -74,7 +76,6 @@ void seat_link_free(struct seat_link *l)
         free(l->first);
         l->first = next;
     }
-    free(l->out);
     free(l);
 }
 

@@ -9,7 +9,7 @@
 
 #include "worker/exchange/transport/seat_far.h"
 
-enum { SEATS_MOST = 256 }; /* workers that join one attempt */
+enum { SEATS_MOST = 4096 }; /* workers that join one attempt */
 
 struct seat_links {
     struct seat_link *_Atomic *of; /* [size] of `all`, or NULL: MPI reaches that rank; owned */

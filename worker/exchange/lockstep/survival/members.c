@@ -14,7 +14,7 @@ bool members_lack(const struct members *m, int rank)
 
 void members_drop(struct members *m, int rank)
 {
-    BUG_ON(m->n_lost == COMM_GENERATIONS);
+    BUG_ON(m->n_lost == LOST_MOST);
     m->lost[m->n_lost++] = rank;
 }
 

@@ -14,9 +14,11 @@
 
 #include "worker/exchange/strategy.h"
 
+enum { LOST_MOST = 31 }; /* of the workers of one attempt, at a time */
+
 struct members {
     int32_t round, n_lost;
-    int32_t lost[COMM_GENERATIONS]; /* [n_lost] ranks that take no part, by the time of the loss */
+    int32_t lost[LOST_MOST];    /* [n_lost] ranks that take no part, by the time of the loss */
     uint8_t seat[SPEC_WORKERS]; /* of each rank's process; of a lost one's last that took part */
 };
 

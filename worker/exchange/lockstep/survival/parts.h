@@ -34,9 +34,9 @@ struct agreed {
 struct loss {
     int64_t after;
     struct members members;
-    int32_t newly[COMM_GENERATIONS], n_newly; /* [n_newly] those of them that had a part before */
-    int64_t held[COMM_GENERATIONS]; /* [n_newly] what they had up to that step is in a replica */
-    int64_t summed;                 /* by rounds: the step up to which all have summed */
+    int32_t newly[LOST_MOST], n_newly; /* [n_newly] those of them that had a part before */
+    int64_t held[LOST_MOST];           /* [n_newly] what they had up to that step is in a replica */
+    int64_t summed;                    /* by rounds: the step up to which all have summed */
     int32_t version, sizes[SPEC_WORKERS];
 };
 

@@ -254,8 +254,9 @@ static int join(struct survival *s, struct err *e)
 {
     s->is_new = true;
     int rc = follow(s, NULL, e);
-    return rc == HEARD_END ? err_set(e, ERR_PEER, "the run has ended before this worker joined")
-                           : rc;
+    return rc == HEARD_END
+               ? err_set(e, ERR_PEER, "the run has ended, or goes on without this worker")
+               : rc;
 }
 
 struct survival *survival_new(struct lockstep *l, struct gradients *g, struct err *e)

@@ -8,8 +8,9 @@
 #include "common/log.h"
 #include "worker/exchange/seat.h"
 
-/* A newcomer that does not answer in time keeps the others waiting. */
-static const double LOOK_SECONDS = 0.02, NEWCOMER_SECONDS = 3;
+/* A newcomer that does not answer in time keeps the others waiting. Between two looks no more than
+ * LATE_SECONDS count: a keeper that stood still has not heard who answered meanwhile. */
+static const double LOOK_SECONDS = 0.02, NEWCOMER_SECONDS = 3, LATE_SECONDS = 0.2;
 
 /* Of the changes that tags tell apart as many are left to losses as can still come, or these. */
 enum { LOSSES_MOST = COMM_GENERATIONS / 2 };
@@ -133,7 +134,8 @@ static int ask_all(struct survivors *s, struct err *e)
 {
     s->members.round++;
     s->asking = true;
-    s->comes.asked = s->comes.asked > 0 ? comm_now(s->env->comm) : 0;
+    s->comes.silent = 0;
+    s->comes.looked = comm_now(s->env->comm);
     count_left(s);
     forget_words(s);
     struct verdict v = begin_verdict(s, KEEPER_ASKS);
@@ -146,21 +148,21 @@ static int ask_all(struct survivors *s, struct err *e)
 static bool is_too_slow(const struct survivors *s)
 {
     const struct newcomer *n = &s->comes;
-    return n->rank >= 0 && n->asked > 0 && !s->answered[n->rank] &&
-           comm_now(s->env->comm) - n->asked > NEWCOMER_SECONDS;
+    return n->rank >= 0 && n->asked && !s->answered[n->rank] && n->silent > NEWCOMER_SECONDS;
 }
 
-static int find_lost(const struct survivors *s, int *out)
+static void count_silence(struct survivors *s)
 {
-    int n = members_find_lost(&s->members, s->env, out);
-    return n == 0 && is_too_slow(s) ? (out[0] = s->comes.rank, 1) : n;
+    struct newcomer *n = &s->comes;
+    double now = comm_now(s->env->comm), passed = now - n->looked;
+    n->silent += passed < LATE_SECONDS ? passed : LATE_SECONDS;
+    n->looked = now;
 }
 
 static int drop(struct survivors *s, const int *ranks, int n, struct err *e)
 {
     int all = s->members.n_lost + n;
-    if (s->members.round == COMM_GENERATIONS || all > COMM_GENERATIONS ||
-        all >= s->env->comm->workers) {
+    if (s->members.round == COMM_GENERATIONS || all > LOST_MOST || all >= s->env->comm->workers) {
         return err_set(e, ERR_PEER, "too many workers are lost to go on: %d of %d", all,
                        s->env->comm->workers);
     }
@@ -171,6 +173,16 @@ static int drop(struct survivors *s, const int *ranks, int n, struct err *e)
         rc = drop_notes(s, ranks[i], e); /* the rank may come back, and would be waited for */
     }
     return rc < 0 ? rc : ask_all(s, e);
+}
+
+/* It hears so once it goes on, and ends: its rank is started again. Else it would wait until the
+ * coordinator gives it up. */
+static int leave_out(struct survivors *s, struct err *e)
+{
+    struct verdict v = begin_verdict(s, KEEPER_ENDS);
+    int rank = s->comes.rank, rc = drop(s, &rank, 1, e);
+    log_warn("keeper", "leaves a worker out that does not answer", "rank=%d", rank);
+    return rc < 0 ? rc : tell(s, rank, &v, e);
 }
 
 /* ---- who comes back -------------------------------------------------------------------------- */
@@ -217,7 +229,7 @@ static bool may_join(const struct survivors *s)
 /* It has reached all others, and waits: now they wait for each other. */
 static int ask_for(struct survivors *s, struct newcomer *n, struct err *e)
 {
-    n->asked = comm_now(s->env->comm);
+    n->asked = true;
     members_take(&s->members, n->rank, n->seat);
     int rc = ask_all(s, e);
     if (rc >= 0) {
@@ -256,8 +268,12 @@ int survivors_look(struct survivors *s, struct err *e)
     if (!s->env->lost) {
         return 0;
     }
-    int n = find_lost(s, ranks);
-    return n > 0 ? drop(s, ranks, n, e) : s->asking ? 0 : let_in(s, e);
+    int n = members_find_lost(&s->members, s->env, ranks);
+    count_silence(s);
+    return n > 0            ? drop(s, ranks, n, e)
+           : is_too_slow(s) ? leave_out(s, e)
+           : s->asking      ? 0
+                            : let_in(s, e);
 }
 
 int survivors_end(struct survivors *s, struct err *e)
@@ -364,7 +380,7 @@ static int decide(struct survivors *s, double best, struct err *e)
         v.sizes[i] = size_of(s, i);
     }
     s->asking = false;
-    s->comes.rank = s->comes.asked > 0 ? -1 : s->comes.rank; /* it may still be on its way */
+    s->comes.rank = s->comes.asked ? -1 : s->comes.rank; /* it may still be on its way */
     forget_words(s);
     tell_changes(s, &v);
     return tell_all(s, &v, e);

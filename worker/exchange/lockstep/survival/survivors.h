@@ -25,9 +25,10 @@ struct survivors {
     struct tally *made;               /* [workers] of those whose departure was told; owned */
     struct standing *of;              /* [workers]; owned */
     struct newcomer {
-        int rank, seat; /* rank -1: there is none */
-        bool ready;     /* it waits for all others to let it in */
-        double asked;   /* comm_now() when it was asked with the others; 0: not yet */
+        int rank, seat;        /* rank -1: there is none */
+        bool ready;            /* it waits for all others to let it in, */
+        bool asked;            /* and was asked with them */
+        double looked, silent; /* comm_now() of the last look; seconds since it was asked */
     } comes;
     struct note *notes;      /* on their way to workers; owned */
     struct control *control; /* as last read; owned */

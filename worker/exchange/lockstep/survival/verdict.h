@@ -56,12 +56,12 @@ struct standing {
     uint64_t digest;   /* of the replica, at the end of a run that lost a worker */
     struct tally {
         int64_t steps, samples;
-    } lost[COMM_GENERATIONS]; /* [n_lost] what they had made by then, in this attempt */
+    } lost[LOST_MOST]; /* [n_lost] what they had made by then, in this attempt */
     /* Where replicas keep their steps and are averaged inside groups: the first worker of this
      * one's group, how often it has averaged since the last average over all, and the last step
      * [n_lost] of each lost worker of the group that is in that; 0: none is. */
     int32_t group, group_averages;
-    int64_t held[COMM_GENERATIONS];
+    int64_t held[LOST_MOST];
     int64_t made; /* and the last step that this worker has made */
 };
 
@@ -80,7 +80,7 @@ enum keeper_saying {
     KEEPER_LETS_IN, /* a worker that has come back; it is to reach those that take part */
     KEEPER_ASKS,
     KEEPER_DECIDES,
-    KEEPER_ENDS
+    KEEPER_ENDS /* the run; to one that was to join: it does not */
 };
 enum { IS_BEHIND = 1, IS_NEW, LACKS_EVALUATION };
 
@@ -95,9 +95,9 @@ struct verdict {
     int32_t first_changed; /* another one speaks for the workers since the last verdict */
     int32_t version;       /* of the assignment: */
     int32_t sizes[SPEC_WORKERS];
-    double best;                    /* score of the best artifact */
-    int64_t held[COMM_GENERATIONS]; /* [n_lost] the largest that those who are left tell */
-    int64_t made;                   /* the last step that one of them has made */
+    double best;                  /* score of the best artifact */
+    int64_t held[LOST_MOST];      /* [n_lost] the largest that those who are left tell */
+    int64_t made;                 /* the last step that one of them has made */
     uint8_t behind[SPEC_WORKERS]; /* 0, IS_BEHIND, …; LACKS_EVALUATION: it has the step's result */
 };
 

@@ -1,0 +1,112 @@
+"""What may happen as a worker that was started again joins a job without a server
+(docs/decisions/0062, 0115): it, or another one, dies or stands still at each of its stations, which
+steps of half a second make long.
+
+That all ranks end with the same parameters is compared by the keeper, which else ends the
+attempt."""
+import os
+import signal
+import time
+
+import pytest
+
+from service import Service, ranks_of, until
+from test_lost_worker import kill
+from test_returned_worker import (FAST, Events, assert_as_one_that_lost_nobody, ranks_log,
+                                  submit_lockstep)
+
+# Of 64 steps: the next worker of one that died comes a second later, after its second death 4 s.
+LARGE = {"steps": 4, "epochs": 32, "batching": {"global_batch": 1280, "policy": "equal"}}
+
+
+@pytest.fixture
+def two_slow():
+    """Four nodes. Those of ranks 2 and 3 take half a second or more for a step of LARGE."""
+    slow = {"c": FAST, "d": FAST}
+    with Service(nodes=[f"{n}=cpu:1,slowdown={slow.get(n, FAST // 10)}" for n in "abcd"]) as s:
+        yield s
+
+
+def let_in(service, id):
+    """Kills rank 3. The next one is let in, and all are asked where they stand: its process, which
+    waits, since rank 2 answers at the end of its step."""
+    def count():
+        return ranks_log(service, id).count("lets a worker in")
+    events, before, first = Events(service, id), count(), ranks_of(id)[3]
+    kill(id, 3)
+    events.next("left")
+    pid = until("the next one is there", lambda: next(
+        (p for rank, p in ranks_of(id).items() if rank == 3 and p != first), None))
+    until("it is let in", lambda: count() > before, every=0.001)
+    return pid, events
+
+
+@pytest.mark.parametrize("name", ["sync", "local-sgd"])
+def test_one_that_is_killed_as_it_joins_is_there_the_next_time(two_slow, name):
+    id = submit_lockstep(two_slow, name, **LARGE)
+    pid, events = let_in(two_slow, id)
+    os.kill(pid, signal.SIGKILL)
+    assert events.next("returned")["rank"] == 3
+    assert_as_one_that_lost_nobody(two_slow, id, two_slow.wait(id, "succeeded"))
+
+
+@pytest.mark.parametrize("name,rank", [("sync", 0), ("sync", 2), ("local-sgd", 0)])
+def test_another_one_may_die_as_one_joins(two_slow, name, rank):
+    """Rank 0 would give the newcomer its state: another one does. Rank 2 has not answered the
+    keeper: nobody waits until it has, though it comes back."""
+    id = submit_lockstep(two_slow, name, **LARGE)
+    _, events = let_in(two_slow, id)
+    kill(id, rank)
+    assert {events.next("returned")["rank"] for _ in range(2)} == {rank, 3}
+    assert_as_one_that_lost_nobody(two_slow, id, two_slow.wait(id, "succeeded"))
+
+
+def stopped_when_let_in(service, id):
+    """Kills rank 3. The next one is stopped as the keeper lets it in, before it is ready: its
+    process. The keeper, too, is stopped while that one runs, so it lets in one that is stopped."""
+    def count():
+        return ranks_log(service, id).count("lets a worker in")
+    events, before, first = Events(service, id), count(), ranks_of(id)
+    kill(id, 3)
+    events.next("left")
+    os.kill(first[4], signal.SIGSTOP)
+    pid = until("the next one is there", lambda: next(
+        (p for rank, p in ranks_of(id).items() if rank == 3 and p != first[3]), None))
+    while True:
+        time.sleep(0.3)
+        os.kill(pid, signal.SIGSTOP)
+        os.kill(first[4], signal.SIGCONT)
+        time.sleep(0.3)
+        if count() > before:
+            return pid, events
+        os.kill(first[4], signal.SIGSTOP)
+        os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("name,rank", [("sync", 0), ("local-sgd", 2)])
+def test_one_that_was_let_in_is_not_forgotten_when_another_one_dies(two_slow, name, rank):
+    id = submit_lockstep(two_slow, name, **LARGE)
+    pid, events = stopped_when_let_in(two_slow, id)
+    kill(id, rank)
+    assert events.next("left")["rank"] == rank
+    os.kill(pid, signal.SIGCONT)
+    assert {events.next("returned")["rank"] for _ in range(2)} == {rank, 3}
+    assert_as_one_that_lost_nobody(two_slow, id, two_slow.wait(id, "succeeded"))
+
+
+@pytest.mark.parametrize("name", ["sync", "local-sgd"])
+def test_one_that_stands_still_as_all_are_asked_is_there_the_next_time(two_slow, name):
+    """The keeper, too, is stopped while that one gets ready, so that it asks one that is stopped.
+    It waits for 3 s, and the job would end before the coordinator gives it up."""
+    id = submit_lockstep(two_slow, name, **LARGE)
+    pid, events = stopped_when_let_in(two_slow, id)
+    keeper = ranks_of(id)[4]
+    os.kill(keeper, signal.SIGSTOP)
+    os.kill(pid, signal.SIGCONT)
+    time.sleep(0.5)  # it says that it is ready
+    os.kill(pid, signal.SIGSTOP)
+    os.kill(keeper, signal.SIGCONT)
+    until("it is left out", lambda: "leaves a worker out" in ranks_log(two_slow, id))
+    os.kill(pid, signal.SIGCONT)
+    assert events.next("returned")["rank"] == 3
+    assert_as_one_that_lost_nobody(two_slow, id, two_slow.wait(id, "succeeded"))
