@@ -1,10 +1,13 @@
 """A worker is killed while another one's program is started again. Real processes and kill -9."""
+import os
 import secrets
+import signal
+import time
 
 import pytest
 
 from service import Service, ranks_of, until
-from test_lost_worker import NODES, SAMPLES, assert_exact, kill
+from test_lost_worker import NODES, SAMPLES, STEPS, assert_exact, kill
 from test_program import COUNTING
 from test_returned_worker import ranks_log
 
@@ -64,3 +67,28 @@ def test_what_a_program_gave_before_it_ended_counts_in_a_step_that_loses_a_worke
     job = service.wait(id, "succeeded")
     assert job["attempt"] == 1
     assert_exact(service, id, job, (0, 1, 3))
+
+
+def test_a_step_that_waits_for_its_sum_stays_as_its_rank_tells_of_the_best_evaluation(service):
+    """Rank 0 is killed while a stopped keeper does not take the best network of it. Rank 1 is the
+    first one then, and gives it from within the step that follows, in which its program waits."""
+    args = ["--samples", SAMPLES, "--reduction", "sum", "--rate", 1 / 512, "--everyone", "--state",
+            "--pause", 0.05]
+    id = service.submit({
+        "program": {"command": ["/usr/bin/python3", str(COUNTING)], "args": [str(a) for a in args]},
+        "workers": 4, "epochs": 2, "strategy": {"type": "sync"},
+        "batching": {"global_batch": 64, "policy": "equal"}})
+
+    def begun(rank):
+        seen = service.dir / "jobs" / id / "artifacts" / f".seen-{rank}"
+        return seen.exists() and seen.read_bytes().count(b"\n")
+    until("the first epoch's last step is begun", lambda: begun(3) >= STEPS, every=0.001)
+    ranks = ranks_of(id)
+    os.kill(ranks[4], signal.SIGSTOP)
+    time.sleep(0.8)  # rank 0 evaluates, and waits for the keeper
+    os.kill(ranks[0], signal.SIGKILL)
+    time.sleep(0.3)
+    os.kill(ranks[4], signal.SIGCONT)
+    job = service.wait(id, "succeeded")
+    assert job["attempt"] == 1
+    assert_exact(service, id, job, [1, 2, 3])

@@ -72,7 +72,7 @@ static int send_blocks(struct lockstep *l, float *optim, size_t n_optim, enum sa
                   .loss = l->at.evaluated_here ? l->at.last_loss : NAN,
                   .why = why,
                   .outcome = outcome}};
-    int rc = fetch_blocks(r, e);
+    int rc = l->within_step ? 0 : fetch_blocks(r, e);
     if (rc < 0) {
         return rc;
     }

@@ -63,6 +63,16 @@ static int sum_once(struct step_sum *s, const struct work *w, const struct dev_r
     return update(s, w, r->absent ? 0 : lockstep_share(l), e);
 }
 
+/* A new first worker may have to tell the keeper of a better evaluation meanwhile. */
+static int recover(struct step_sum *s, int rc, const struct survival_step *step, bool there,
+                   struct err *e)
+{
+    s->l->within_step = there && gradients_keeps_sums(s->gradients);
+    rc = survival_recover(s->survival, rc, step, e);
+    s->l->within_step = false;
+    return rc;
+}
+
 /* Until the sum is there, or the keeper has decided otherwise. */
 static int sum(struct step_sum *s, const struct work *w, const struct dev_result *r,
                double compute_s, struct err *e)
@@ -71,7 +81,7 @@ static int sum(struct step_sum *s, const struct work *w, const struct dev_result
     struct lockstep *l = s->l;
     int rc;
     while ((rc = sum_once(s, w, r, e)) < 0) {
-        if ((rc = survival_recover(s->survival, rc, &step, e)) < 0) {
+        if ((rc = recover(s, rc, &step, !r->absent, e)) < 0) {
             return rc;
         }
         if (rc == RECOVERED) {
@@ -171,7 +181,7 @@ int step_sum_make_further(struct step_sum *s, const struct work *w, struct err *
     s->absence.work = *w;
     s->absence.result = (struct dev_result){0};
     while ((rc = sum_further_once(s, w, e)) < 0) {
-        if ((rc = survival_recover(s->survival, rc, &step, e)) < 0 || rc == RECOVERED) {
+        if ((rc = recover(s, rc, &step, !w->absent, e)) < 0 || rc == RECOVERED) {
             return rc < 0 ? rc : 0;
         }
         if ((rc = gradients_add_again(s->gradients, lockstep_factor(l, w), e)) < 0) {

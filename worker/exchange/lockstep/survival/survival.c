@@ -92,6 +92,7 @@ static int end_step(struct survival *s, const struct survival_step *step, struct
     struct lockstep *l = s->l;
     double n = (double)l->slice.count;
     int rc = 0;
+    l->within_step = false;
     if (s->sums) {
         rc = use_sums(s, step, e);
     } else {
@@ -116,6 +117,7 @@ static int end_exchange(struct survival *s, const struct verdict *v,
 {
     const float *words;
     s->exchanges = v->exchanges;
+    s->l->within_step = false;
     if (step && !step->work->further) {
         return err_set(e, ERR_PEER, "a worker was lost while the program of another one came back");
     }
