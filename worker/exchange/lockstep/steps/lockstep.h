@@ -94,7 +94,7 @@ struct lockstep {
     bool asked,
         asked_checkpoint; /* stop, pause or checkpoint in a sure step; the last of them, which
                                      is not agreed yet */
-    bool within_step; /* whose sum is still to be made: a user's program waits for it with the
+    bool within_step;     /* whose sum is still to be made: a user's program waits for it with the
                          parameters of the step before, and is not to be let go on */
     /* Last, since a step of a simulation with a thousand ranks reads what is above of each. */
     int sizes[SPEC_WORKERS], next_sizes[SPEC_WORKERS];
