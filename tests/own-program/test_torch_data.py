@@ -152,8 +152,10 @@ def test_what_other_packages_made_is_refused_with_what_to_write(torch_programs, 
         ("a DataLoaderShard. Accelerate: give it the plain DataLoader, in place of the one"),
         ("a DeepSpeedEngine. DeepSpeed distributes the program itself"),
         ("prepare() takes the model itself, not one wrapped by FullyShardedDataParallel"),
+        ("a NeuralNetClassifier. skorch: in a subclass of the net get_iterator("),
+        ("a Learner. fastai: prepare(learn.model, learn.opt.opt, loader) comes before"),
     ]
-    assert [b in a for a, b in zip(said, sentences)] == [True] * 5
+    assert [b in a for a, b in zip(said, sentences)] == [True] * 7
 
 
 def test_batch_norms_that_ranks_would_share_are_said_not_to(torch_programs, run_programs):

@@ -251,8 +251,14 @@ def of_other_packages(output):
     shard = _of("accelerate.data_loader", "DataLoaderShard", DataLoader)
     engine = _of("deepspeed.runtime.engine", "DeepSpeedEngine")
     sharded = _of("torch.distributed.fsdp", "FullyShardedDataParallel", nn.Linear)
+
+    class Learner(_of("fastai.learner", "Learner")):
+        def __getattr__(self, name):  # as fastai's does
+            return getattr(model, name)
+
+    net = _of("skorch.classifier", "NeuralNetClassifier")
     for objects in [(model, Data()), (model, trainer()), (model, shard(numbers(), batch_size=32)),
-                    (engine(), loader), (sharded(1, 1), loader)]:
+                    (engine(), loader), (sharded(1, 1), loader), (net(),), (Learner(),)]:
         try:
             sort(objects)
         except evenstep.Error as e:

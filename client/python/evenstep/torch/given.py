@@ -44,6 +44,12 @@ ADVICE = {
     "they are without it",
     "horovod": "Horovod distributes the program itself: give the optimizer that "
     "hvd.DistributedOptimizer() wraps",
+    "skorch": "skorch: in a subclass of the net get_iterator(dataset, training=True) gives its "
+    "loader once, with module_ and optimizer_, to prepare() "
+    "(docs/own-program-frameworks.md#skorch-and-fastai)",
+    "fastai": "fastai: prepare(learn.model, learn.opt.opt, loader) comes before "
+    "learn.dls = DataLoaders(loader, …), with PyTorch's optimizer in an OptimWrapper "
+    "(docs/own-program-frameworks.md#skorch-and-fastai)",
 }
 
 # in the order of Given's first four
@@ -120,7 +126,9 @@ def by_kind(objects):
     found = Given([], [], [], [], [])
     for o in map(plain, flat(objects)):
         kind = _kind(o)
-        advice = _advice(o) if kind is None or KINDS[kind : kind + 1] == (DataLoader,) else None
+        wrong = kind is None or KINDS[kind : kind + 1] == (DataLoader,)
+        passes_on = not hasattr(type(o), "state_dict")  # what it is asked for, to its model
+        advice = _advice(o) if wrong or passes_on else None
         if advice:
             raise Error("prepare() does not take a %s. %s" % (type(o).__name__, advice))
         if kind is None:
