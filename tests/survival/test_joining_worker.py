@@ -61,26 +61,35 @@ def test_another_one_may_die_as_one_joins(two_slow, name, rank):
     assert_as_one_that_lost_nobody(two_slow, id, two_slow.wait(id, "succeeded"))
 
 
+def alternate(service, id, pid, keeper, said):
+    """Lets either the newcomer run or the keeper, until the keeper has said this once more: the
+    newcomer is stopped then."""
+    def count():
+        return ranks_log(service, id).count(said)
+    before = count()
+
+    def turn():
+        os.kill(keeper, signal.SIGSTOP)
+        os.kill(pid, signal.SIGCONT)
+        time.sleep(0.3)
+        os.kill(pid, signal.SIGSTOP)
+        os.kill(keeper, signal.SIGCONT)
+        time.sleep(0.3)
+        return count() > before
+    until(f"the keeper says that it {said}", turn)
+
+
 def stopped_when_let_in(service, id):
     """Kills rank 3. The next one is stopped as the keeper lets it in, before it is ready: its
-    process. The keeper, too, is stopped while that one runs, so it lets in one that is stopped."""
-    def count():
-        return ranks_log(service, id).count("lets a worker in")
-    events, before, first = Events(service, id), count(), ranks_of(id)
+    process."""
+    events, first = Events(service, id), ranks_of(id)
     kill(id, 3)
     events.next("left")
     os.kill(first[4], signal.SIGSTOP)
     pid = until("the next one is there", lambda: next(
         (p for rank, p in ranks_of(id).items() if rank == 3 and p != first[3]), None))
-    while True:
-        time.sleep(0.3)
-        os.kill(pid, signal.SIGSTOP)
-        os.kill(first[4], signal.SIGCONT)
-        time.sleep(0.3)
-        if count() > before:
-            return pid, events
-        os.kill(first[4], signal.SIGSTOP)
-        os.kill(pid, signal.SIGCONT)
+    alternate(service, id, pid, first[4], "lets a worker in")
+    return pid, events
 
 
 @pytest.mark.parametrize("name,rank", [("sync", 0), ("local-sgd", 2)])
@@ -96,16 +105,11 @@ def test_one_that_was_let_in_is_not_forgotten_when_another_one_dies(two_slow, na
 
 @pytest.mark.parametrize("name", ["sync", "local-sgd"])
 def test_one_that_stands_still_as_all_are_asked_is_there_the_next_time(two_slow, name):
-    """The keeper, too, is stopped while that one gets ready, so that it asks one that is stopped.
-    It waits for 3 s, and the job would end before the coordinator gives it up."""
+    """The keeper asks one that is stopped, and waits for 3 s. The job would end before the
+    coordinator gives that one up."""
     id = submit_lockstep(two_slow, name, **LARGE)
     pid, events = stopped_when_let_in(two_slow, id)
-    keeper = ranks_of(id)[4]
-    os.kill(keeper, signal.SIGSTOP)
-    os.kill(pid, signal.SIGCONT)
-    time.sleep(0.5)  # it says that it is ready
-    os.kill(pid, signal.SIGSTOP)
-    os.kill(keeper, signal.SIGCONT)
+    alternate(two_slow, id, pid, ranks_of(id)[4], "asks all for the worker that is ready")
     until("it is left out", lambda: "leaves a worker out" in ranks_log(two_slow, id))
     os.kill(pid, signal.SIGCONT)
     assert events.next("returned")["rank"] == 3
