@@ -51,12 +51,18 @@ json_t *own_files_write(const char *dir, int64_t step, const struct own_state *o
     return list;
 }
 
+static int is_another(const char *name, struct err *e)
+{
+    return err_set(e, ERR_DATA, "its state '%.100s' is not what was written", name);
+}
+
 static int read_one(const char *dir, const json_t *entry, struct own_state *out, struct err *e)
 {
     const char *name = json_string_value(json_object_get(entry, "file")),
                *told = json_string_value(json_object_get(entry, "sha256"));
     json_int_t bytes = json_integer_value(json_object_get(entry, "bytes"));
     char path[PATH_BYTES], sum[SUM_TEXT];
+    size_t n;
     if (json_is_null(entry)) {
         return 0;
     }
@@ -64,14 +70,20 @@ static int read_one(const char *dir, const json_t *entry, struct own_state *out,
         return err_set(e, ERR_DATA, "what it says of its workers' states is malformed");
     }
     snprintf(path, sizeof(path), "%.3900s/%.100s", dir, name);
-    out->bytes = (uint8_t *)proc_read_file(path, OWN_STATE_MOST + 1, &out->n, e);
-    if (!out->bytes) {
+    uint8_t *read = (uint8_t *)proc_read_file(path, OWN_STATE_MOST + 1, &n, e);
+    if (!read) {
         return -ERR_DATA;
     }
+    if (n != (size_t)bytes) {
+        free(read);
+        return is_another(name, e);
+    }
+    int rc = own_state_adopt(out, read, n, e);
+    if (rc < 0) {
+        return rc;
+    }
     sum_of(out, sum);
-    return out->n == (size_t)bytes && strcmp(sum, told) == 0
-               ? 0
-               : err_set(e, ERR_DATA, "its state '%.100s' is not what was written", name);
+    return strcmp(sum, told) == 0 ? 0 : is_another(name, e);
 }
 
 int own_files_read(const char *dir, const json_t *list, struct own_state **out, int *n,

@@ -29,6 +29,8 @@ struct own_state {
 
 /* Room for n bytes. */
 int own_state_alloc(struct own_state *s, size_t n, struct err *e);
+/* Takes n > 0 bytes that were malloc'd, without the room behind them; frees them if it fails. */
+int own_state_adopt(struct own_state *s, uint8_t *bytes, size_t n, struct err *e);
 /* *out is overwritten. */
 int own_state_copy(struct own_state *out, const struct own_state *from, struct err *e);
 /* Zeroed is fine. */
