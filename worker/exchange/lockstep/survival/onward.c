@@ -181,8 +181,10 @@ static int go_on_without(struct survival *s, struct err *e)
     while (rc >= 0 && n < s->n_losses && !waits && s->l->at.step >= s->losses[n].after) {
         rc = lose(s, &s->losses[n++], e);
     }
-    s->n_losses -= n;
-    memmove(s->losses, s->losses + n, (size_t)s->n_losses * sizeof *s->losses);
+    if (n > 0) {
+        s->n_losses -= n;
+        memmove(s->losses, s->losses + n, (size_t)s->n_losses * sizeof *s->losses);
+    }
     if (n > 0 && s->lent) {
         survival_trim_past(s);
     }

@@ -51,6 +51,14 @@ void rollback_free(struct rollback *b)
     }
 }
 
+/* n floats; of a block that is empty there is no memory. */
+static void copy(float *to, const float *from, size_t n)
+{
+    if (n > 0) {
+        memcpy(to, from, n * sizeof(float));
+    }
+}
+
 void rollback_keep(struct rollback *b)
 {
     if (!b) {
@@ -58,7 +66,7 @@ void rollback_keep(struct rollback *b)
     }
     const struct dev_replica *r = b->l->env->replica;
     for (int i = 0; i < BLOCKS; i++) {
-        memcpy(kept(b, i), r->host[blocks[i]], r->count[blocks[i]] * sizeof(float));
+        copy(kept(b, i), r->host[blocks[i]], r->count[blocks[i]]);
     }
     b->mark = b->next = b->l->at;
     b->averages++;
@@ -103,7 +111,7 @@ void rollback_keep_stats(struct rollback *b)
 {
     if (b) {
         const struct dev_replica *r = b->l->env->replica;
-        memcpy(b->stats, r->host[DEV_STATS], r->count[DEV_STATS] * sizeof(float));
+        copy(b->stats, r->host[DEV_STATS], r->count[DEV_STATS]);
     }
 }
 
@@ -145,7 +153,7 @@ static int put_back(const struct rollback *b, struct err *e)
     int rc = 0;
     for (int i = 0; i < BLOCKS && rc >= 0; i++) {
         size_t n = r->count[blocks[i]];
-        memcpy(r->host[blocks[i]], kept(b, i), n * sizeof(float));
+        copy(r->host[blocks[i]], kept(b, i), n);
         rc = n > 0 ? r->dev->ops->store(r, blocks[i], 0, n, e) : 0;
     }
     return rc;
