@@ -84,15 +84,15 @@ json_t *check_beside(const json_t *alone)
 
 /* ---- the result ------------------------------------------------------------------------------ */
 
-int check_compare(struct compared *out, const char *alone, const char *several, const char *beside,
-                  struct err *e)
+enum status check_compare(struct compared *out, const char *alone, const char *several,
+                          const char *beside, struct err *e)
 {
     const char *argv[] = {NULL,   "--compare", alone, "--with", several, beside ? "--beside" : NULL,
                           beside, NULL};
     json_t *answer = worker_answer(argv, e);
-    int rc = answer ? compared_read(out, answer, e) : -(int)e->code;
+    bool compared = answer && compared_read(out, answer, e) >= 0;
     json_decref(answer);
-    return rc;
+    return compared ? STATUS_DONE : STATUS_FAILED;
 }
 
 static void say(const struct compared *c)

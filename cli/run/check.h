@@ -21,10 +21,10 @@ int check_several(json_t *spec, const struct opt_values *o, struct err *e);
 json_t *check_alone(const json_t *several);
 /* The job on one worker once more, rounded otherwise. A new reference. */
 json_t *check_beside(const json_t *alone);
-/* Compares the models in these files, of which `beside` may be NULL. ERR_DATA: they cannot be
- * compared. */
-int check_compare(struct compared *out, const char *alone, const char *several, const char *beside,
-                  struct err *e);
+/* Compares the models in these files, of which `beside` may be NULL. STATUS_FAILED: they cannot be
+ * compared, which *e says. */
+enum status check_compare(struct compared *out, const char *alone, const char *several,
+                          const char *beside, struct err *e);
 /* Tells the result: on stderr, or as JSON on stdout with `jobs`, their ids; borrowed. STATUS_DONE:
  * they are the same within rounding; STATUS_FAILED: they are not, which *e says. */
 enum status check_tell(const struct compared *found, const json_t *jobs, bool json, struct err *e);

@@ -349,7 +349,8 @@ static enum status train_other(struct run *r, json_t *spec, const char *folder, 
     return status;
 }
 
-/* All jobs, and what their models say. */
+/* All jobs, and what their models say. One job follows the other, so that as many nodes are enough
+ * as the larger one needs. */
 static enum status compare_jobs(struct run *r, const char *folder, json_t *jobs)
 {
     char alone[PATH_MAX], several[PATH_MAX], beside[PATH_MAX];
@@ -361,37 +362,30 @@ static enum status compare_jobs(struct run *r, const char *folder, json_t *jobs)
         fputs("check, 2 of 2: on several workers\n", stderr);
         status = train_for_check(r, folder, several, jobs);
     }
-    if (status == STATUS_DONE && check_compare(&found, alone, several, NULL, err_of(r)) < 0) {
-        status = STATUS_FAILED;
+    if (status == STATUS_DONE) {
+        status = check_compare(&found, alone, several, NULL, err_of(r));
     }
     if (status == STATUS_DONE && !compared_is_same(&found)) {
         fputs("check, once more: on one worker, from first parameters that are rounded otherwise\n",
               stderr);
         status = train_other(r, check_beside(spec), folder, beside, jobs);
-        if (status == STATUS_DONE && check_compare(&found, alone, several, beside, err_of(r)) < 0) {
-            status = STATUS_FAILED;
+        if (status == STATUS_DONE) {
+            status = check_compare(&found, alone, several, beside, err_of(r));
         }
     }
     json_decref(spec);
     return status == STATUS_DONE ? check_tell(&found, jobs, r->session.json, err_of(r)) : status;
 }
 
-static enum status check_in(struct run *r, const char *folder)
-{
-    json_t *jobs = json_array();
-    enum status status = compare_jobs(r, folder, jobs);
-    json_decref(jobs);
-    return status;
-}
-
-/* The jobs, one after the other, so that as many nodes are enough as the larger one needs. */
 static enum status check(struct run *r)
 {
     char folder[64];
     if (answer_folder(folder, err_of(r)) < 0) {
         return STATUS_NOT_WRITTEN;
     }
-    enum status status = check_in(r, folder);
+    json_t *jobs = json_array();
+    enum status status = compare_jobs(r, folder, jobs);
+    json_decref(jobs);
     proc_remove_tree(folder, NULL);
     return status;
 }
