@@ -140,7 +140,7 @@ FUZZ_CC      ?= clang
 FUZZ_SECONDS ?= 120
 fuzz_tests   := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 fuzz_worker  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard worker/data/*.c worker/data/*/*.c) \
-    kernels/cpu/flat.c \
+    kernels/cpu/flat.c worker/exchange/own_state.c \
     $(addprefix worker/checkpoint/,safetensors.c artifact.c progress.c checkpoint.c own_files.c))
 $(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(fuzz_worker) $(call libs,http)
 	$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(L_images) $(L_http)

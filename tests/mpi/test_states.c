@@ -10,7 +10,7 @@
 
 #include "worker/exchange/lockstep/steps/lockstep.h"
 #include "worker/exchange/lockstep/survival/verdict.h"
-#include "worker/exchange/own_state.h"
+#include "worker/exchange/own_state_messages.h"
 
 /* so large that what was sent has been taken */
 enum { PARAMS = 300000, OWN_BYTES = 1 << 20, STEP = 40, HANGS_SECONDS = 120 };

@@ -8,9 +8,10 @@
 #ifndef WORKER_EXCHANGE_OWN_STATE_H
 #define WORKER_EXCHANGE_OWN_STATE_H
 
+#include <stdint.h>
 #include <stdlib.h>
 
-#include "worker/exchange/transport/comm.h"
+#include "common/err.h"
 
 #define OWN_STATE_MOST (INT64_C(4) << 30) /* bytes of one worker's */
 
@@ -27,6 +28,11 @@ struct own_state {
  */
 #define OWN_STATE_AT_EPOCH_END 2
 
+/* How many floats hold so many bytes. */
+static inline size_t own_state_floats(size_t bytes)
+{
+    return (bytes + sizeof(float) - 1) / sizeof(float);
+}
 /* Room for n bytes. */
 int own_state_alloc(struct own_state *s, size_t n, struct err *e);
 /* Takes n > 0 bytes that were malloc'd, without the room behind them; frees them if it fails. */
@@ -39,17 +45,5 @@ static inline void own_state_release(struct own_state *s)
     free(s->bytes);
     *s = (struct own_state){0};
 }
-/* Both block, without a deadline: the other side may be about to evaluate; heartbeats tell who is
- * alive. `out` needs own_state_release only after success. */
-int own_state_send(struct comm *c, int to, const struct own_state *s, struct err *e);
-int own_state_receive(struct comm *c, int from, struct own_state *out, struct err *e);
-/* As own_state_receive(), with another wait for its messages: 0, or what it ends with, above 0 too.
- * A message that did not come is cancelled by then (comm_cancel). */
-typedef int own_state_wait_fn(void *ctx, struct message *m, struct err *e);
-int own_state_receive_by(struct comm *c, int from, struct own_state *out, own_state_wait_fn *wait,
-                         void *ctx, struct err *e);
-/* The same of own_state_send(). */
-int own_state_send_by(struct comm *c, int to, const struct own_state *s, own_state_wait_fn *wait,
-                      void *ctx, struct err *e);
 
 #endif

@@ -4,6 +4,7 @@
 #define WORKER_EXCHANGE_PUSH_H
 
 #include "job/sample.h"
+#include "worker/exchange/own_state_messages.h"
 #include "worker/exchange/transport/transport.h"
 
 /* Gradients and weights are lent: a worker computes no other gradient before its push is answered,

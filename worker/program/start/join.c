@@ -17,6 +17,7 @@
 #include "common/log.h"
 #include "job/minibatch/assign.h"
 #include "worker/checkpoint/checkpoint.h"
+#include "worker/exchange/own_state_messages.h"
 #include "worker/program/engine_parts.h"
 #include "worker/program/start/join.h"
 

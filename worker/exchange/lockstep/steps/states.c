@@ -9,6 +9,7 @@
 #include "worker/exchange/lockstep/steps/lockstep.h"
 #include "worker/exchange/lockstep/survival/absence.h"
 #include "worker/exchange/lockstep/survival/survivors.h"
+#include "worker/exchange/own_state_messages.h"
 
 static const double LOOK_SECONDS = 0.02;
 

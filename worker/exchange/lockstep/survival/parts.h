@@ -14,6 +14,7 @@
 
 #include "worker/exchange/lockstep/survival/past.h"
 #include "worker/exchange/lockstep/survival/survival.h"
+#include "worker/exchange/own_state_messages.h"
 
 /* What a giver tells with what it gives: words of the last step and of its evaluation. */
 struct gift {
