@@ -2,7 +2,6 @@
 import os
 import secrets
 import signal
-import time
 
 import pytest
 
@@ -85,9 +84,10 @@ def test_a_step_that_waits_for_its_sum_stays_as_its_rank_tells_of_the_best_evalu
     until("the first epoch's last step is begun", lambda: begun(3) >= STEPS, every=0.001)
     ranks = ranks_of(id)
     os.kill(ranks[4], signal.SIGSTOP)
-    time.sleep(0.8)  # rank 0 evaluates, and waits for the keeper
+    until("all have evaluated, and wait for the keeper",
+          lambda: ranks_log(service, id).count('name="test_loss"') == 4, every=0.01)
     os.kill(ranks[0], signal.SIGKILL)
-    time.sleep(0.3)
+    until("the death is seen", lambda: "a worker is lost" in service.text())
     os.kill(ranks[4], signal.SIGCONT)
     job = service.wait(id, "succeeded")
     assert job["attempt"] == 1
