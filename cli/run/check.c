@@ -136,11 +136,12 @@ enum status check_tell(const struct compared *found, const json_t *jobs, bool js
     }
     if (compared_is_blind(found)) {
         err_set(e, ERR_DATA,
-                "not the same, but one rounding of its first parameters makes another model of "
-                "this program on one worker, too");
+                "cannot tell whether several workers train the same: on one worker, too, rounding "
+                "alone moves this program's parameters by %.1e",
+                found->rounding);
         err_hint(e,
-                 "every step adds to what rounding makes: take few; the lines of rank 0 above "
-                 "may say more");
+                 "every step adds to it, and half precision makes most: take few steps, in 32 "
+                 "bits; the lines of rank 0 above may say more");
         return STATUS_FAILED;
     }
     err_set(e, ERR_DATA, "not the same: on several workers this program trains another model");

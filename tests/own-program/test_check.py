@@ -25,9 +25,9 @@ def service():
         yield s
 
 
-def checked(service, python, path):
-    backend = ["--env", "KERAS_BACKEND=torch"]
-    out, err, status = run("--check", "--json", "--python", python, *backend, path, service=service)
+def checked(service, python, path, *args):
+    options = ["--check", "--json", "--python", python, "--env", "KERAS_BACKEND=torch"]
+    out, err, status = run(*options, path, *map(str, args), service=service)
     return json.loads(out), status, err
 
 
@@ -72,3 +72,34 @@ def test_what_rounding_alone_makes_of_a_program_is_no_other_model(service, tmp_p
     bias = next(t for t in told["largest"] if t["name"] == "in_proj_bias")
     assert bias["difference"] > 1e-5 and bias["rounding"] > 1e-5
     assert (told["same"], status) == (True, 0) and len(told["jobs"]) == 3, err
+
+
+HALF = """import sys
+import torch
+import evenstep
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(40, 30), torch.nn.Tanh(), torch.nn.Linear(30, 3))
+data = torch.utils.data.TensorDataset(torch.randn(192, 40), torch.randint(0, 3, (192,)))
+loader = torch.utils.data.DataLoader(data, batch_size=24)
+opt = torch.optim.SGD(model.parameters(), lr=float(sys.argv[1]), momentum=0.9)
+model, opt, loader = evenstep.prepare(model, opt, loader)
+for epoch in evenstep.epochs(1):
+    for x, y in loader:
+        opt.zero_grad()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = torch.nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        opt.step()
+"""
+
+
+def test_each_node_of_half_precision_rounds_its_own_gradients(service, tmp_path):
+    """So does the job that tells what rounding makes; where that is much, nobody can tell more."""
+    path = tmp_path / "half.py"
+    path.write_text(HALF)
+    told, status, err = checked(service, python_with("torch"), path, 0.01)
+    worst = told["largest"][0]
+    assert worst["difference"] > 1e-5 and 0.2 < worst["difference"] / worst["rounding"] < 5
+    assert (told["same"], status) == (True, 0), err
+    told, status, err = checked(service, python_with("torch"), path, 0.5)
+    assert (told["same"], status) == (False, 1) and "cannot tell whether" in err

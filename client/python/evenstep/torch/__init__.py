@@ -9,6 +9,7 @@ libraries/    Trainers and engines that make the loop themselves
 randomness.py random numbers of a process
 wrapped.py    what PyTorch has for distributed programs, which a prepared one does without
 saving.py     files that every node saves
+rounded.py    what half precision makes of a program that is checked
 
 Arrows run down: libraries ─► samples ─► randomness; restart ─► step, samples; step ─► loss.
 """
@@ -19,7 +20,7 @@ import torch
 
 from ..run import Error, Run
 from ..stream import Stream
-from . import given, saving, wrapped
+from . import given, rounded, saving, wrapped
 from .libraries import engines, trainers
 from .restart import schedules, state
 from .restart.habits import Habits
@@ -63,6 +64,7 @@ class Program:
         backward.watch(self.passes)
         wrapped.watch(self.run, models)
         saving.watch(self.run)
+        rounded.watch(self.blocks.slots)
         engines.watch(self.run)
         made = Loader(loader, self.stream, shard, known)
         self.place.length = made.of_an_epoch() if known else 0
