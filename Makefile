@@ -14,7 +14,7 @@ OPT     ?= -O2
 SYMBOLS ?= -g
 MARCH   ?= -march=x86-64-v2
 
-WARN    := -Wall -Wextra -Wno-unused-parameter
+WARN    := -Wall -Wextra -Wno-unused-parameter -Werror=implicit-function-declaration
 # cut text is wanted where snprintf cuts it; clang does not know the warning
 ifeq ($(shell $(CC) -Wformat-truncation -E -x c /dev/null -Werror >/dev/null 2>&1 && echo y),y)
 WARN    += -Wno-format-truncation

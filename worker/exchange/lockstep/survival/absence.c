@@ -6,13 +6,14 @@
 #include "common/log.h"
 #include "worker/exchange/lockstep/steps/weights.h"
 #include "worker/exchange/lockstep/survival/verdict.h"
+#include "worker/exchange/own_state_messages.h"
 
 static bool is_absent(const struct lockstep *l, const float *words, int rank)
 {
     return words[WORDS + l->env->comm->workers + rank] < 0;
 }
 
-/* away[workers]: 1 where a rank is absent. */
+/* Sets away[workers] to 1 for each absent rank. */
 static void note_absent(struct lockstep *l, const float *words)
 {
     for (int i = 0; i < l->env->comm->workers; i++) {
@@ -20,8 +21,7 @@ static void note_absent(struct lockstep *l, const float *words)
     }
 }
 
-/* The lowest rank that is there; -1: none is. *absent: how many are not. Lost workers are neither.
- */
+/* The lowest member that is not absent; -1: all are. *absent: the number of absent members. */
 static int find_giver(const struct lockstep *l, int *absent)
 {
     const struct comm *c = l->env->comm;
@@ -95,7 +95,7 @@ static int receive_parameters(struct absence *a, int giver, struct err *e)
 
 /* ---- the sum --------------------------------------------------------------------------------- */
 
-/* What this rank adds to the words that were summed: its time takes the place of the mark. */
+/* Writes what this rank adds to the words that were summed. Its compute time replaces the mark. */
 static void write_words(const struct absence *a, float *words)
 {
     const struct comm *c = a->l->env->comm;
@@ -105,7 +105,8 @@ static void write_words(const struct absence *a, float *words)
     lockstep_weigh(a->l, words, a->work.weight, a->work.voided, a->work.further);
 }
 
-/* The others wait as long as the program takes to be there again, which its own rank bounds. */
+/* The second sum. It has no deadline of its own: the others wait until the program is started
+ * again, and the program's rank gives up if that takes too long. */
 static int join(struct absence *a, int given, bool mine, struct err *e)
 {
     struct comm *c = a->l->env->comm;
@@ -157,7 +158,7 @@ int absence_end(void *ctx, float *words, struct err *e)
     return rc;
 }
 
-/* Of a state that is half given there is no way back; sums that others join end with it. */
+/* A state that was sent in part cannot be taken back, so the attempt ends. */
 static int give_up(struct comm *c, struct err *e)
 {
     comm_abandon(c);
@@ -171,7 +172,7 @@ int absence_failed(const struct absence *a, int rc, struct err *e)
 
 /* ---- between two steps ----------------------------------------------------------------------- */
 
-/* The giver, or the absent rank, may be lost meanwhile: nothing else would end the wait. */
+/* The giver sends the state to the absent ranks. The wait also ends if one of them is lost. */
 static int hand_over(struct lockstep *l, int giver, struct own_state *own, struct err *e)
 {
     struct comm *c = l->env->comm;

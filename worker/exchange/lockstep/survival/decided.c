@@ -1,5 +1,5 @@
-/* What a verdict of the keeper decides for every worker, in whichever way it goes on: who takes
- * part, what all had agreed, the evaluation. See parts.h. */
+/* What every verdict changes, however the worker goes on: members, words, evaluation. See parts.h.
+ *  */
 #include "common/log.h"
 #include "worker/exchange/lockstep/survival/parts.h"
 
@@ -39,8 +39,8 @@ int survival_take_evaluation(struct survival *s, const struct verdict *v, bool b
     if (!v->evaluated || !(behind || v->first_changed)) {
         return 0;
     }
-    l->best =
-        v->best; /* as the keeper has it: the first worker may not have told of a better one */
+    /* the keeper's: the first worker may have died before it reported a better one */
+    l->best = v->best;
     if (!behind) {
         return lockstep_take_evaluation(l, l->at.last_loss, l->at.last_accuracy, l->at.last_samples,
                                         e);

@@ -1,5 +1,5 @@
-/* What a worker that is behind gets of the one that gives: the replica, or a sum, and the words
- * that belong to it. See parts.h. */
+/* What the giver sends to a worker that is behind: the replica, or a sum, and the words that belong
+ * to it. See parts.h. */
 #include <string.h>
 
 #include "worker/exchange/lockstep/survival/parts.h"
@@ -7,14 +7,14 @@
 static const enum dev_block blocks[] = {DEV_PARAMS, DEV_OPTIM, DEV_STATS};
 enum { BLOCKS = sizeof blocks / sizeof *blocks };
 
-/* Floats that a giver gives: its replica, or the sums of the last step. */
+/* Floats that the giver sends: its replica, or the sums of the last step. */
 struct floats {
     float *at;
     size_t n;
 };
 enum { FLOATS_MOST = BLOCKS };
 
-/* How many. */
+/* Lists them in out[], where they are read or written, and returns their number. */
 static int list_floats(const struct survival *s, enum which_sum which, struct floats *out)
 {
     const struct dev_replica *r = s->l->env->replica;
@@ -35,7 +35,7 @@ static int list_floats(const struct survival *s, enum which_sum which, struct fl
     return s->sums ? SUM_PARTS : BLOCKS;
 }
 
-/* To one worker, or from one: the gift goes with the first floats. */
+/* Sends the floats to one worker (give), or receives them. The gift goes along. */
 static int pass_floats(struct survival *s, int peer, bool give, struct gift *gift, struct err *e)
 {
     struct comm *c = s->l->env->comm;
@@ -68,7 +68,7 @@ static int pass_agreed(struct survival *s, int peer, bool give, struct err *e)
     return rc;
 }
 
-/* The gift, with the floats that the other one lacks. */
+/* Sends or receives the gift, with the floats if the receiver lacks the result of the step. */
 static int pass_gift(struct survival *s, int peer, bool give, int behind, struct gift *gift,
                      struct err *e)
 {
@@ -81,7 +81,7 @@ static int pass_gift(struct survival *s, int peer, bool give, int behind, struct
 
 /* ---- everything ------------------------------------------------------------------------------ */
 
-/* The replica's blocks between the device and the host; sums are on the host. */
+/* Moves the replica from the device to the host (fetch), or back. Sums are on the host already. */
 static int move_replica(struct survival *s, bool fetch, struct err *e)
 {
     struct dev_replica *r = s->l->env->replica;
@@ -100,7 +100,7 @@ int survival_give(struct survival *s, const struct verdict *v, struct err *e)
 {
     struct gift gift = s->said;
     bool returns = s->back && !s->past;
-    int rc = returns ? rollback_return(s->back, e) : 0; /* what is given is the average */
+    int rc = returns ? rollback_return(s->back, e) : 0; /* the last average is sent */
     if (rc < 0) {
         return rc;
     }
@@ -122,7 +122,7 @@ int survival_take(struct survival *s, const struct verdict *v, struct err *e)
 {
     struct gift gift;
     int64_t averages = 0;
-    s->torn = !s->sums && !s->back; /* else what a step needs is still there */
+    s->torn = !s->sums && !s->back; /* until all has arrived; else the replica is not overwritten */
     int behind = v->behind[s->l->env->comm->rank],
         rc = s->is_new ? survival_take_stand(s, v->giver, &averages, e) : GIVEN;
     if (rc == GIVEN) {

@@ -1,15 +1,15 @@
-/* What a worker that comes back gets of the one that gives (docs/decisions/0062, 0074, 0084): see
- * parts.h.
+/* What the giver sends to a newcomer (docs/decisions/0062, 0074, 0084). See parts.h.
  *
- *      giver     where it stands, what all have made ─► newcomer
+ *      giver     where it stands, counts of all ─────► newcomer
  *      where users' programs made the steps:
  *                steps that were cut in advance ──────►
  *                those since the last average ────────►  where replicas differ between averages
  *                parameters, statistics ──────────────►  replica
  *                the program's own state ─────────────►  its program goes on (rank_env.enter)
  *
- * The others wait for a newcomer in their next sum. One that dies here is lost as any other. A
- * giver whose program is away says that it gives none, and the newcomer ends. */
+ * Meanwhile the others wait for the newcomer in their next sum. If it dies here, it is lost like
+ * any member. If the giver's program has ended, the giver has no state to send and says so; then
+ * the newcomer ends. */
 #include <string.h>
 
 #include "worker/exchange/lockstep/survival/parts.h"
@@ -18,16 +18,15 @@ struct stand {
     struct lockstep_mark at;
     int64_t averages; /* as in struct standing */
     bool asked_checkpoint;
-    bool gives;      /* its program has told its state, */
-    bool ends_epoch; /* from an epoch's end (OWN_STATE_AT_EPOCH_END) */
+    bool gives;      /* the state of its program follows */
+    bool ends_epoch; /* and the program stands at an epoch's end (OWN_STATE_AT_EPOCH_END) */
     int32_t version;
     int32_t sizes[SPEC_WORKERS]; /* minibatches */
-    /* Where replicas keep their steps: who took part before, samples since the last average over
-     * all, and where that was. */
-    struct members members;
-    enum meeting meeting;
-    double taken;
-    struct lockstep_mark mark;
+    /* where replicas keep their steps: */
+    struct members members;    /* before this verdict */
+    enum meeting meeting;      /* the exchange that is due */
+    double taken;              /* samples since the last average over all */
+    struct lockstep_mark mark; /* where that was made */
 };
 
 static int pass_stand(struct survival *s, int peer, bool give, struct stand *stand, struct err *e)
@@ -39,7 +38,7 @@ static int pass_stand(struct survival *s, int peer, bool give, struct stand *sta
                                   : rc;
 }
 
-/* Of replicas that differ the last average, which all had. */
+/* Where replicas differ, the block of the last average is sent, which all had. */
 static int pass_block(struct survival *s, int peer, bool give, enum dev_block which, struct err *e)
 {
     const struct dev_replica *r = s->l->env->replica;
@@ -65,7 +64,7 @@ static int pass_replica(struct survival *s, int peer, bool give, struct err *e)
     return rc == GIVEN ? pass_block(s, peer, give, DEV_STATS, e) : rc;
 }
 
-/* ---- to it ----------------------------------------------------------------------------------- */
+/* ---- the giver sends ------------------------------------------------------------------------- */
 
 static int give_steps(struct survival *s, int to, struct err *e)
 {
@@ -91,11 +90,12 @@ static int give_program(struct survival *s, int to, const struct own_state *own,
                        : rc;
 }
 
-/* Where each program makes its own step, it first makes the last one. */
+/* Asks the giver's program for its state. Where each program makes its own steps, it makes the last
+ * one before. */
 static void take_own(struct survival *s, struct own_state *own, struct stand *stand)
 {
     struct rank_env *env = s->l->env;
-    struct err none = {0}; /* its next message to the program meets the same */
+    struct err none = {0}; /* an error comes again with the next message to the program */
     if (s->past && (s->l->under_way || lockstep_over(s->l))) {
         return; /* no step follows */
     }
@@ -133,7 +133,7 @@ int survival_give_stand(struct survival *s, int to, struct err *e)
     return rc;
 }
 
-/* ---- of the giver ---------------------------------------------------------------------------- */
+/* ---- the newcomer receives ------------------------------------------------------------------- */
 
 static int take_steps(struct survival *s, int giver, struct err *e)
 {

@@ -1,10 +1,10 @@
-/* How a worker that comes back and the others reach each other (docs/decisions/0062): see parts.h.
+/* How a newcomer and the members connect to each other (docs/decisions/0062). See parts.h.
  *
- *      keeper ── lets it in ──► newcomer ── waits at each one's door, is ready ──► keeper
- *      keeper ── asks ──► all: they let in who waits, and answer
+ *      keeper ── lets it in ──► newcomer ── connects to each member, is ready ──► keeper
+ *      keeper ── asks ──► all: they accept the connection, and answer
  *
- * So nobody stops for one that dies on its way, and once all have answered all messages find their
- * way. */
+ * The members go on training until the newcomer is ready, so one that dies before that stops
+ * nobody. Once all have answered, every rank is connected to every other one. */
 #include "worker/exchange/lockstep/survival/parts.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@
 static const double REACH_SECONDS = 2, LOOK_AGAIN_SECONDS = 0.002;
 static const double KNOCK_SECONDS = 20, LOOK_SECONDS = 0.05;
 
-/* Unless it is lost meanwhile: the keeper then asks all without it. */
+/* Connects to one member. 0 also if that is lost meanwhile: then the keeper asks all without it. */
 static int reach(const struct survival *s, int rank, struct err *e)
 {
     const struct rank_env *env = s->l->env;
@@ -35,7 +35,7 @@ int survival_reach(struct survival *s, struct err *e)
     const struct members *m = &s->heard.members;
     struct comm *c = s->l->env->comm;
     int rc = 0;
-    c->t->ops->open_door(c->t); /* for the next one */
+    c->t->ops->open_door(c->t); /* for the next newcomer */
     for (int i = 0; i < c->workers && rc >= 0; i++) {
         if (i != c->rank && !members_lack(m, i)) {
             rc = reach(s, i, e);
@@ -45,7 +45,8 @@ int survival_reach(struct survival *s, struct err *e)
     return rc;
 }
 
-/* Seats of those that are to be let in, into out[workers]; how many they are. */
+/* Writes the seats of the newcomers to out[workers], 0 for other ranks, and returns their number.
+ *  */
 static int find_newcomers(const struct survival *s, int *out)
 {
     const struct members *m = &s->heard.members;
@@ -59,7 +60,8 @@ static int find_newcomers(const struct survival *s, int *out)
     return n;
 }
 
-/* From another host it may take longer than the keeper's word. */
+/* Accepts one of them. A connection from another host may arrive later than the keeper's message.
+ *  */
 static int admit(struct comm *c, const int *seats)
 {
     double until = clock_now() + REACH_SECONDS;
@@ -70,7 +72,7 @@ static int admit(struct comm *c, const int *seats)
     return rank;
 }
 
-/* They wait here, since the keeper asks once they do. */
+/* The newcomers are connecting already: the keeper asks only when they are ready. */
 int survival_let_in(struct survival *s, struct err *e)
 {
     struct comm *c = s->l->env->comm;
@@ -90,7 +92,7 @@ bool survival_is_asked(struct survival *s)
 {
     int seats[SPEC_WORKERS];
     if (s->sums && s->l->at.further) {
-        return false; /* others may be in one more pass over a step, without a newcomer */
+        return false; /* others may be in a further pass of the step, without the newcomer */
     }
     if (s->members.n_lost > 0 && s->l->env->seats &&
         members_find_expected(&s->members, s->l->env, seats) > 0) {

@@ -1,4 +1,4 @@
-/* What a worker notes of steps, averages and evaluations while all is well: see parts.h. */
+/* What a worker notes of its steps, averages and evaluations while nobody is lost. See parts.h. */
 #include <string.h>
 
 #include "worker/exchange/lockstep/survival/parts.h"
@@ -54,7 +54,7 @@ bool survival_answer_of_all(const struct survival *s)
 
 /* ---- between averages ------------------------------------------------------------------------ */
 
-/* Counts them there in place of here. */
+/* Adds `from` to `to` and sets it to zero. */
 static void move_tallies(const struct survival *s, struct tally *from, struct tally *to)
 {
     for (int i = 0; i < s->l->env->comm->workers; i++) {
@@ -113,7 +113,7 @@ void survival_evaluated(struct survival *s)
     }
 }
 
-/* What those had that are still to be lost stays. */
+/* The steps of workers whose loss has not taken effect are still needed. */
 void survival_trim_past(struct survival *s)
 {
     int64_t until = s->back->mark.step;

@@ -1,29 +1,29 @@
-/* What a worker does with the keeper's verdict where its program has made steps that nobody takes
- * back (past.h, docs/decisions/0080, 0081). Workers stop for each other before each step and in
- * exchanges. Some may have made an exchange in which others wait:
+/* How a worker follows a verdict where users' programs have made the steps, which nobody can take
+ * back (past.h, docs/decisions/0080, 0081). Workers notice a loss before each step and in
+ * exchanges. Some may have completed an exchange in which others still wait:
  *
  *      step      8    9    10   11   12   13   14   15   16
- *      rank 0    █────┼────┼────┼────█────┼────║             has average 12: gives it
- *      rank 1    █────┼────┼────┼────╫                       gets it, and goes on to 14
- *      rank 2    █────┼────┼────┼────╳                       is lost in that sum
+ *      rank 0    █────┼────┼────┼────█────┼────║             has average 12 and sends it
+ *      rank 1    █────┼────┼────┼────╫                       receives it and goes on to 14
+ *      rank 2    █────┼────┼────┼────╳                       is lost during that average
  *
- * Rank 1 cuts the steps up to 14 as rank 0 did, with rank 2 among the workers. Behind that step,
- * the last that one of them has made (verdict.made), all go on without rank 2, and what it had
- * since the last average is cut anew. Until then it counts as lost in nothing but who takes part in
- * sums.
+ * Step 14 is verdict.made, the last step that one of the members has made. Up to there rank 1 must
+ * cut its steps as rank 0 did: as if rank 2 still had its part of them. After step 14 both cut
+ * their steps without rank 2, and its samples since the last average are handed out again.
  *
- * Where workers average inside groups, they make those sums again of those that are left. What a
- * lost one had before its group's last average is in the replicas of that group: it counts, for
- * those of them that are left.
+ * Workers that average inside groups repeat such an average without the lost worker. The steps that
+ * it made before its group's last average are in the replicas of that group, and count if one of
+ * these is left.
  *
- * By rounds (hpsgd) the exchange is a sum that all launch at a round's end and need at the next
- * one's: who has it gives it, else all launch it again (docs/decisions/0085). */
+ * By rounds (hpsgd) the exchange is a sum that all launch at a round's end and need at the end of
+ * the next round. A worker that has the sum sends it to the others; if nobody has it, all launch it
+ * again (docs/decisions/0085). */
 #include <stdlib.h>
 #include <string.h>
 
 #include "worker/exchange/lockstep/survival/parts.h"
 
-/* Up to the last average: the lost ones' are there already. */
+/* Adds the steps of this interval to those up to the last average. */
 static void count_interval(struct survival *s)
 {
     for (int i = 0; i < s->l->env->comm->workers; i++) {
@@ -33,7 +33,7 @@ static void count_interval(struct survival *s)
     }
 }
 
-/* What others have made of the exchange is there. */
+/* Uses the average, or the sum, that the giver has sent. */
 static int take_average(struct survival *s, struct err *e)
 {
     struct lockstep *l = s->l;
@@ -67,6 +67,7 @@ bool survival_took_sum(struct survival *s)
 
 /* ---- a group --------------------------------------------------------------------------------- */
 
+/* Is this rank in the group of this worker? */
 static bool is_mate(const struct survival *s, int rank)
 {
     const struct comm *c = s->l->env->comm;
@@ -108,7 +109,7 @@ void survival_tell_group(struct survival *s)
 
 /* ---- a loss ---------------------------------------------------------------------------------- */
 
-/* Those who have taken part since the last verdict. */
+/* Adds the ranks that this verdict removes to the losses that have not taken effect. */
 static int note_loss(struct survival *s, const struct verdict *v, struct err *e)
 {
     struct loss *more = realloc(s->losses, ((size_t)s->n_losses + 1) * sizeof *more);
@@ -137,6 +138,7 @@ static int note_loss(struct survival *s, const struct verdict *v, struct err *e)
     return 0;
 }
 
+/* Subtracts what is handed out again from the counts. */
 static void forget_work(struct survival *s, const struct loss *loss)
 {
     for (int i = 0; i < loss->n_newly; i++) {
@@ -156,7 +158,7 @@ static void forget_work(struct survival *s, const struct loss *loss)
     }
 }
 
-/* All others do so behind the same step. */
+/* Lets a loss take effect. All members do so after the same step. */
 static int lose(struct survival *s, const struct loss *loss, struct err *e)
 {
     struct slice *done;
@@ -172,8 +174,9 @@ static int lose(struct survival *s, const struct loss *loss, struct err *e)
     return rc;
 }
 
-/* Inside a group others may not have come so far; and what a round's end agrees on comes before,
- * as others may have ended that round. */
+/* Lets the losses take effect whose step is reached. Not within an average of a group, since other
+ * groups may not have come so far, nor within the sum at a round's end, since others may have ended
+ * that round. */
 static int go_on_without(struct survival *s, struct err *e)
 {
     bool waits = s->meeting == MEETS_GROUP || s->meeting == MEETS_TO_MERGE;

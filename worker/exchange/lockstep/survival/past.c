@@ -61,7 +61,7 @@ static int64_t *row_of(const struct past *p, int i)
     return p->rows + 2 * workers(p) * (size_t)i;
 }
 
-/* The parts of the step under way, as a new row. */
+/* Writes the parts of the current step to a row. */
 static void write_row(const struct past *p, int64_t *row)
 {
     const struct advance *a = &p->l->advance;
@@ -140,7 +140,7 @@ int past_list(const struct past *p, const int *lost, const int64_t *held, int n,
     return 0;
 }
 
-/* ---- for a worker that comes back: first, n, n_rows, steps, rows ----------------------------- */
+/* ---- as bytes for a newcomer: first, n, n_rows, steps, rows ---------------------------------- */
 
 static size_t head_bytes(void)
 {

@@ -1,12 +1,14 @@
-/* The steps that all have made since the last average over all, and what each worker had of them,
- * where users' programs make the steps: nobody takes these back, so what a lost worker had of them
- * is handed out again (docs/decisions/0080).
+/* A list of the steps since the last average over all workers, with each worker's samples in them.
+ * It is kept where users' programs make the steps. A program cannot take its steps back, so the
+ * others keep theirs when a worker is lost, and get the samples of the lost one again
+ * (docs/decisions/0080).
  *
  *      step      8    9    10   11   12
  *      rank 0    █────┼────┼────┼────╫       █ average over all
  *      rank 1    █────┼────┼────┼────╫       ╫ the next one, of ranks 0 and 1
  *      rank 2    █────┼──╳ ◄── killed
- *      again          ▀    ▀    ▀    ▀       rank 2's parts, and those of steps cut in advance
+ *      again          ▀    ▀    ▀    ▀       rank 2's samples, also of steps that were cut in
+ * advance
  *
  * Inside worker/exchange/lockstep only. */
 #ifndef WORKER_EXCHANGE_LOCKSTEP_SURVIVAL_PAST_H
@@ -17,33 +19,35 @@
 
 struct past {
     struct lockstep *l; /* borrowed */
-    int64_t first;      /* the step behind which they begin */
+    int64_t first;      /* the step before the first one of the list */
     struct past_step {
         int64_t epoch, start;
-        int row; /* of the step's parts */
+        int row; /* index into `rows` */
     } * steps;   /* [n], owned */
     int n, room;
-    int64_t *rows; /* [n_rows][2 workers] samples of each, and where they begin in the step; owned.
-                      Steps that are cut alike share one */
+    int64_t *rows; /* [n_rows][2 workers] how many samples each worker has, and where they begin in
+                      the step; owned. Steps with the same parts share a row */
     int n_rows, rows_room;
 };
 
 /* NULL: memory ran out. */
 struct past *past_new(struct lockstep *l, struct err *e);
 void past_free(struct past *p); /* NULL is allowed, as below */
-/* The step under way of `l` is made. -ERR_MEMORY. */
+/* Adds the current step of `l`. ERR_MEMORY. */
 int past_add(struct past *p, struct err *e);
-/* All have averaged; or have summed what was made up to `step`. */
+/* Empties the list, because all have averaged. The second removes the steps up to `step`, because
+ * all have summed those. */
 void past_forget(struct past *p);
 void past_forget_until(struct past *p, int64_t step);
-/* What ranks lost[n] had behind steps held[n], in the order of steps: the caller frees *out. */
+/* The slices that ranks lost[n] had after their steps held[n], in the order of the steps. The
+ * caller frees *out. ERR_MEMORY. */
 int past_list(const struct past *p, const int *lost, const int64_t *held, int n, struct slice **out,
               int *n_out, struct err *e);
-/* The steps as bytes, for a worker that comes back; the caller releases *out. And from those, where
- * none were added. ERR_PEER: they are not of such a job. */
+/* The list as bytes, for a newcomer; the caller releases *out. */
 int past_write(const struct past *p, struct own_state *out, struct err *e);
+/* Reads those bytes into an empty list. ERR_PEER: they do not fit this job. */
 int past_read(struct past *p, const struct own_state *from, struct err *e);
-/* What this rank had up to that step, and behind it. */
+/* What this rank made up to step `held`, and after it. */
 void past_count(const struct past *p, int rank, int64_t held, struct tally *until,
                 struct tally *behind);
 

@@ -51,7 +51,7 @@ void rollback_free(struct rollback *b)
     }
 }
 
-/* n floats; of a block that is empty there is no memory. */
+/* Copies n floats. An empty block has no memory. */
 static void copy(float *to, const float *from, size_t n)
 {
     if (n > 0) {
@@ -78,7 +78,7 @@ void rollback_begin(struct rollback *b, int64_t averages, const struct lockstep_
     rollback_keep(b);
     b->averages = averages;
     b->mark = *mark;
-    b->mark.agenda.spec = b->l->env->spec; /* that was another process's */
+    b->mark.agenda.spec = b->l->env->spec; /* the mark came from another process */
     b->next = b->mark;
 }
 
@@ -101,7 +101,7 @@ void rollback_landed(struct rollback *b, const float *w, const float *sum)
         flat_subtract(b->params, sum, n);
         rollback_keep_stats(b);
         b->mark = b->next;
-        b->mark.evaluated_here = false; /* that was without the sum */
+        b->mark.evaluated_here = false; /* an evaluation there was made without the sum */
         b->averages++;
         b->told = (struct told){0};
     }
@@ -125,8 +125,8 @@ void rollback_evaluated(struct rollback *b)
     }
 }
 
-/* The row of the average's own step may be told after it was kept, that of a round's last step
- * after the round. */
+/* The row of the step of an average may be reported after the copy was made, and that of a round's
+ * last step after the round's end. */
 void rollback_count(struct rollback *b, const struct row *row)
 {
     if (b && row->step > b->mark.step) {
@@ -176,7 +176,7 @@ float *rollback_kept(const struct rollback *b, enum dev_block which, size_t *n)
 int rollback_return(struct rollback *b, struct err *e)
 {
     int rc = put_back(b, e);
-    if (b->l->at.checkpoint && !b->mark.checkpoint) { /* agreed since, and not made yet */
+    if (b->l->at.checkpoint && !b->mark.checkpoint) { /* one was agreed on, and is not written */
         b->l->asked_checkpoint = true;
     }
     lockstep_return(b->l, &b->mark);
@@ -188,7 +188,7 @@ int rollback_return(struct rollback *b, struct err *e)
 void rollback_advance(struct rollback *b)
 {
     if (b->by_rounds) {
-        b->told = (struct told){0}; /* the others have those steps */
+        b->told = (struct told){0}; /* these steps count, since the others have them */
         take_back(b);
         lockstep_return(b->l, &b->next);
     }

@@ -38,7 +38,8 @@ void step_sum_add(struct step_sum *s, const struct work *w, const struct dev_buc
     gradients_add(s->gradients, b, index, n_buckets, lockstep_factor(s->l, w), e);
 }
 
-/* Ends the sums of gradients and words, and updates. `share` weighs this rank's statistics. */
+/* Completes the sums of gradients and words, and updates. `share` is the weight of this rank's
+ * statistics. */
 static int update(struct step_sum *s, const struct work *w, double share, struct err *e)
 {
     survival_watch(s->survival, true);
@@ -63,7 +64,8 @@ static int sum_once(struct step_sum *s, const struct work *w, const struct dev_r
     return update(s, w, r->absent ? 0 : lockstep_share(l), e);
 }
 
-/* A new first worker may have to tell the keeper of a better evaluation meanwhile. */
+/* within_step: a new first worker may have to send the keeper the best state meanwhile, in the
+ * middle of this step. */
 static int recover(struct step_sum *s, int rc, const struct survival_step *step, bool there,
                    struct err *e)
 {
@@ -73,7 +75,7 @@ static int recover(struct step_sum *s, int rc, const struct survival_step *step,
     return rc;
 }
 
-/* Until the sum is there, or the keeper has decided otherwise. */
+/* Repeats the sum until it is complete, or the keeper decides otherwise. */
 static int sum(struct step_sum *s, const struct work *w, const struct dev_result *r,
                double compute_s, struct err *e)
 {
@@ -87,7 +89,7 @@ static int sum(struct step_sum *s, const struct work *w, const struct dev_result
         if (rc == RECOVERED) {
             return STEP_SUM_RECOVERED;
         }
-        s->absence.result.given = 0; /* they weigh 0 now: all of them join late, if any do */
+        s->absence.result.given = 0; /* no bucket was sent now: an absent rank adds all of them */
         if ((rc = gradients_add_again(s->gradients, lockstep_factor(l, w), e)) < 0) {
             return rc;
         }
@@ -100,7 +102,7 @@ static int sum(struct step_sum *s, const struct work *w, const struct dev_result
     return STEP_SUM_MADE;
 }
 
-/* What the words say of the sum: is it that of a step? */
+/* Is it the sum of a step? The words tell. */
 static int check(struct step_sum *s, const struct work *w, struct err *e)
 {
     const struct lockstep *l = s->l;

@@ -1,15 +1,15 @@
-/* The sum of one step's gradients and words over all workers, and the update with it, whatever
- * becomes of a worker or of its program meanwhile:
+/* One step: the sum of gradients and words over all workers, and the update with it. It also meets
+ * what may happen to a worker or its program meanwhile:
  *
  *      step_sum_add, for each bucket
  *      step_sum_make ─► words ─► gradients_update ─┬─► the step is made and agreed upon
  *           ▲                                      ├── a program ended: its rank joins late
  *           │                                      │   (absence.h)
- *           └──────────────── summed once more ◄───┼── a worker is lost or comes back (survival.h)
+ *           └────────────────── summed again ◄─────┼── a worker is lost or comes back (survival.h)
  *                                                  └── programs leave, or give no gradient
  *                                                      (weights.h)
  *
- * A strategy that makes one update from one sum in each step reads as that and nothing else
+ * So a strategy that makes one update from one sum in each step has nothing of this in its own file
  * (sync.c). Inside worker/exchange/lockstep only. */
 #ifndef WORKER_EXCHANGE_LOCKSTEP_SURVIVAL_STEP_SUM_H
 #define WORKER_EXCHANGE_LOCKSTEP_SURVIVAL_STEP_SUM_H
@@ -23,36 +23,37 @@ struct step_sum {
     struct lockstep *l;          /* borrowed */
     struct gradients *gradients; /* owned, as survival */
     struct survival *survival;   /* NULL: a lost worker ends the run */
-    struct equal equal;          /* are the parameters of all ranks still equal? */
+    struct equal equal;          /* checks that the parameters of all ranks are equal */
     struct absence absence;
-    struct weighing weighing; /* of the sum under way */
-    /* Of the step that was made last: */
-    const float *words; /* [lockstep_words()] their sums, until the next step; borrowed */
-    double ready;       /* comm_now() when this rank's gradients were there */
-    double compute_s;   /* seconds; of a gradient that came late too */
+    struct weighing weighing; /* of the current sum */
+    /* The last step: */
+    const float *words; /* [lockstep_words()] sums of the words, until the next step; borrowed */
+    double ready;       /* comm_now() when this rank's gradients were complete */
+    double compute_s;   /* seconds; also of a gradient that came late */
 };
 
-/* On every worker, after lockstep_init(). ERR_MEMORY; of a worker that has come back also that it
- * was not let in. The caller closes it in either case. *s is all zero before. */
+/* Call it on every worker after lockstep_init(), with *s all zero. The caller calls
+ * step_sum_close() also when it fails. ERR_MEMORY; on a newcomer also ERR_PEER: it was not let in.
+ *  */
 int step_sum_open(struct step_sum *s, struct lockstep *l, struct err *e);
 void step_sum_close(struct step_sum *s);
 
-/* strategy_ops.on_bucket. A failure is in *e. */
+/* strategy_ops.on_bucket: a failure is in *e. */
 void step_sum_add(struct step_sum *s, const struct work *w, const struct dev_bucket *b, int index,
                   int n_buckets, struct err *e);
 
 enum step_sum_outcome {
-    STEP_SUM_MADE,      /* the replica has the update, and what the words say is agreed */
-    STEP_SUM_RECOVERED, /* without a worker that is lost: the run goes on with strategy_ops.next */
-    STEP_SUM_FURTHER,   /* it was one more pass over the step before: strategy.once_more */
+    STEP_SUM_MADE,      /* the replica has the update, and lockstep_agree() has taken the words */
+    STEP_SUM_RECOVERED, /* a worker was lost or has come back; go on with strategy_ops.next */
+    STEP_SUM_FURTHER,   /* it was a further pass over the step before: strategy.once_more */
     STEP_SUM_ALL_LEFT   /* the programs have left: there is no such step */
 };
-/* strategy_ops.on_gradients but for the row: enum step_sum_outcome, or negative. ERR_DATA: the loss
- * is NaN or infinite. */
+/* strategy_ops.on_gradients, without the row: enum step_sum_outcome, or negative. ERR_DATA: the
+ * loss is NaN or infinite. */
 int step_sum_make(struct step_sum *s, const struct work *w, const struct dev_result *r,
                   double compute_s, struct err *e);
-/* The row of the step that was made last. Loss and accuracy are those of all ranks; exchange is
- * what remains after the slowest rank's gradients were there, and waiting what comes before. */
+/* The row of the last step. Loss and accuracy are those of all ranks. Waiting is the time until the
+ * gradients of the slowest rank were complete, and exchange is the time after that. */
 struct row step_sum_row(const struct step_sum *s, const struct work *w);
 /* strategy_ops.on_further. */
 int step_sum_make_further(struct step_sum *s, const struct work *w, struct err *e);

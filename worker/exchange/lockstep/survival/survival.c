@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- while all is well ----------------------------------------------------------------------- */
+/* ---- before anybody is lost ------------------------------------------------------------------ */
 
 bool survival_is_possible(const struct rank_env *env)
 {
@@ -72,7 +72,7 @@ void survival_watch(struct survival *s, bool on)
 
 /* ---- the verdict ----------------------------------------------------------------------------- */
 
-/* Makes the step of the sums that were given; its words are theirs. */
+/* Makes the step with the sums and words that the giver has sent. */
 static int use_sums(struct survival *s, const struct survival_step *step, struct err *e)
 {
     struct lockstep *l = s->l;
@@ -86,7 +86,7 @@ static int use_sums(struct survival *s, const struct survival_step *step, struct
     return rc;
 }
 
-/* The step that others have ended: this rank's gradient is in it. */
+/* Completes the step that others have completed. This rank's gradient is in their sum. */
 static int end_step(struct survival *s, const struct survival_step *step, struct err *e)
 {
     struct lockstep *l = s->l;
@@ -110,7 +110,7 @@ static int end_step(struct survival *s, const struct survival_step *step, struct
     return rc;
 }
 
-/* What others have exchanged behind the step that all have made: a sum that was given, or an answer
+/* Completes a further exchange after the last step: with the sum that was sent, or with the answer
  * that came with it. */
 static int end_exchange(struct survival *s, const struct verdict *v,
                         const struct survival_step *step, struct err *e)
@@ -124,7 +124,7 @@ static int end_exchange(struct survival *s, const struct verdict *v,
     return step ? gradients_use_given(s->g, step->work, &words, e) : 0;
 }
 
-/* This rank's part of the step that was made last, among those who are left. */
+/* This rank's part of the samples that the members had in the last step. */
 static double share_of_last(const struct survival *s)
 {
     const struct comm *c = s->l->env->comm;
@@ -135,7 +135,8 @@ static double share_of_last(const struct survival *s)
     return all > 0 ? (double)s->last[c->rank] / (double)all : 0;
 }
 
-/* The average that others have ended: this rank's replica is in it, and now is the average. */
+/* Completes the average that others have completed. This rank's replica went into it, and has been
+ * replaced by it. */
 static int end_interval(struct survival *s, const struct verdict *v, struct err *e)
 {
     struct lockstep *l = s->l;
@@ -145,7 +146,7 @@ static int end_interval(struct survival *s, const struct verdict *v, struct err 
                        "this worker is behind step %lld, and others have averaged %lld",
                        (long long)step, (long long)v->step);
     }
-    if (!s->back->by_rounds) { /* else they were agreed before that round's end */
+    if (!s->back->by_rounds) { /* rounds agree on them before their end */
         survival_take_words(s);
     }
     survival_forget_interval(s, true);
@@ -153,7 +154,7 @@ static int end_interval(struct survival *s, const struct verdict *v, struct err 
     return 0;
 }
 
-/* All go back to the last average that one of them has. */
+/* All go to the last average that one of the members has. */
 static int go_back(struct survival *s, const struct verdict *v, struct err *e)
 {
     s->l->best = v->best;
@@ -199,7 +200,8 @@ static int adopt(struct survival *s, const struct verdict *v, const struct survi
 
 enum heard { HEARD_VERDICT, HEARD_END, HEARD_QUESTION };
 
-/* Who loses the giver, or the one that it gives to, waits for the next verdict. */
+/* If the giver or the receiver is lost during the transfer, the other one waits for the next
+ * verdict. */
 static int do_as_decided(struct survival *s, const struct survival_step *step, struct err *e)
 {
     const struct verdict *v = &s->heard;
@@ -207,7 +209,7 @@ static int do_as_decided(struct survival *s, const struct survival_step *step, s
     bool behind = v->behind[rank];
     int rc = behind ? survival_take(s, v, e) : v->giver == rank ? survival_give(s, v, e) : GIVEN;
     bool given = rc == GIVEN;
-    if (rc >= 0 && s->past) { /* others go on from this verdict before they hear the next one */
+    if (rc >= 0 && s->past) { /* others follow this verdict before they hear the next one */
         rc = survival_go_onward(s, v, given, e);
     } else if (given) {
         rc = adopt(s, v, step, behind, e);
@@ -215,7 +217,7 @@ static int do_as_decided(struct survival *s, const struct survival_step *step, s
     return rc < 0 ? rc : given ? HEARD_VERDICT : HEARD_QUESTION;
 }
 
-/* The keeper's next word: enum heard, or negative. */
+/* Does what the keeper's next message says: enum heard, or negative. */
 static int follow_word(struct survival *s, const struct survival_step *step, struct err *e)
 {
     int rc = survival_hear(s, e);
@@ -241,7 +243,7 @@ static int follow_word(struct survival *s, const struct survival_step *step, str
     return rc < 0 ? rc : HEARD_QUESTION;
 }
 
-/* Answers the keeper until it decides, and does so. */
+/* Answers the keeper until it decides, and follows the verdict. */
 static int follow(struct survival *s, const struct survival_step *step, struct err *e)
 {
     int rc;
@@ -251,7 +253,7 @@ static int follow(struct survival *s, const struct survival_step *step, struct e
     return rc;
 }
 
-/* Until this worker takes part. */
+/* Makes a newcomer a member. */
 static int join(struct survival *s, struct err *e)
 {
     s->is_new = true;
@@ -295,7 +297,7 @@ struct survival *survival_new_of_averages(struct lockstep *l, bool by_rounds,
     return s;
 }
 
-/* Where an exchange begins that may be given up. */
+/* Where this worker stands before and after recovery. */
 struct place {
     int64_t step, exchanges, averages;
     bool evaluated;
@@ -307,7 +309,7 @@ static struct place stand_of(const struct survival *s)
                           s->l->at.evaluated_here};
 }
 
-/* What is left to do of it. */
+/* Was the exchange completed between `was` and now? */
 static int recovered(const struct survival *s, const struct survival_step *step,
                      const struct place *was)
 {
@@ -333,8 +335,8 @@ int survival_recover(struct survival *s, int rc, const struct survival_step *ste
                                : err_set(e, ERR_PEER, "the keeper has ended the run within a step");
 }
 
-/* Gives the last state and hears what the keeper makes of it: HEARD_VERDICT, where all give it once
- * more, HEARD_END, or negative. */
+/* Sends the last state and follows the keeper: HEARD_END, HEARD_VERDICT if all have to send it
+ * again, or negative. */
 static int give_last(struct survival *s, float *optim, size_t n_optim, struct err *e)
 {
     struct rank_env *env = s->l->env;
@@ -356,7 +358,7 @@ int survival_finish(struct survival *s, float *optim, size_t n_optim, struct err
     int rc;
     do {
         rc = give_last(s, optim, n_optim, e);
-        optim = s->past ? optim : NULL; /* what all went back to is whole */
+        optim = s->past ? optim : NULL; /* the state that all went back to is complete */
         n_optim = s->past ? n_optim : 0;
     } while (rc == HEARD_VERDICT);
     return rc < 0 ? rc : 0;

@@ -8,14 +8,16 @@
 #include "common/log.h"
 #include "worker/exchange/seat.h"
 
-/* A newcomer that does not answer in time keeps the others waiting. Between two looks no more than
- * LATE_SECONDS count: a keeper that stood still has not heard who answered meanwhile. */
+/* The members wait for a newcomer that was asked, so it is left out after NEWCOMER_SECONDS. If the
+ * keeper itself stood still, an answer may have come meanwhile: of the time between two checks only
+ * LATE_SECONDS count. */
 static const double LOOK_SECONDS = 0.02, NEWCOMER_SECONDS = 3, LATE_SECONDS = 0.2;
 
-/* Of the changes that tags tell apart as many are left to losses as can still come, or these. */
+/* Tags tell COMM_GENERATIONS changes of the members apart. Newcomers are refused while fewer are
+ * free than members could still be lost; never more than this many are held back. */
 enum { LOSSES_MOST = COMM_GENERATIONS / 2 };
 
-struct note { /* to one worker; it may be lost before it takes it */
+struct note { /* a message to one worker, which may be lost before it receives it */
     struct message m;
     struct verdict said;
     struct note *next;
@@ -59,9 +61,10 @@ bool survivors_lost(const struct survivors *s, int rank)
     return members_lack(&s->members, rank);
 }
 
-/* ---- to the workers -------------------------------------------------------------------------- */
+/* ---- messages to the workers ----------------------------------------------------------------- */
 
-/* Forgets what was told, and gives up what is under way to this rank, or to TRANSPORT_ANY. */
+/* Frees the messages that were received. Those under way to rank `to` are cancelled and freed, too;
+ * TRANSPORT_ANY: to all ranks. */
 enum { TO_NOBODY = -2 };
 static int drop_notes(struct survivors *s, int to, struct err *e)
 {
@@ -144,7 +147,8 @@ static int ask_all(struct survivors *s, struct err *e)
 
 /* ---- who is lost ----------------------------------------------------------------------------- */
 
-/* The coordinator is more patient: before a newcomer is asked nobody waits for it. */
+/* Only a newcomer that was asked is too slow here. Before that nobody waits for it, and the
+ * coordinator watches it, which is more patient. */
 static bool is_too_slow(const struct survivors *s)
 {
     const struct newcomer *n = &s->comes;
@@ -170,13 +174,14 @@ static int drop(struct survivors *s, const int *ranks, int n, struct err *e)
     for (int i = 0; i < n && rc >= 0; i++) {
         members_drop(&s->members, ranks[i]);
         s->comes.rank = ranks[i] == s->comes.rank ? -1 : s->comes.rank;
-        rc = drop_notes(s, ranks[i], e); /* the rank may come back, and would be waited for */
+        rc = drop_notes(s, ranks[i], e); /* its next process must not get them */
     }
     return rc < 0 ? rc : ask_all(s, e);
 }
 
-/* It hears so once it goes on, and ends: its rank is started again. Else it would wait until the
- * coordinator gives it up. */
+/* The newcomer does not answer: the members go on without it. It gets KEEPER_ENDS, so that its
+ * process ends as soon as it runs again, and the guard starts the next one. Without that message it
+ * would wait until the coordinator gives it up. */
 static int leave_out(struct survivors *s, struct err *e)
 {
     struct verdict v = begin_verdict(s, KEEPER_ENDS);
@@ -187,7 +192,8 @@ static int leave_out(struct survivors *s, struct err *e)
 
 /* ---- who comes back -------------------------------------------------------------------------- */
 
-/* Counters of a lost worker, with what it was given of earlier attempts (worker/pulse). */
+/* The counters with which a newcomer goes on: what the rank had made when it was lost, and its
+ * share of what earlier attempts had made. */
 static void count_made(const struct survivors *s, int rank, struct departure *out)
 {
     const struct tally *made = &s->made[rank];
@@ -203,7 +209,7 @@ static void count_made(const struct survivors *s, int rank, struct departure *ou
     out->staleness.samples = (double)samples;
 }
 
-/* Its counters, and whom it is to reach. */
+/* Gives the newcomer its counters, and the members to which it connects. */
 static int welcome(struct survivors *s, struct err *e)
 {
     struct verdict v = begin_verdict(s, KEEPER_LETS_IN);
@@ -226,7 +232,7 @@ static bool may_join(const struct survivors *s)
     return may;
 }
 
-/* It has reached all others, and waits: now they wait for each other. */
+/* The newcomer is connected to all members. From here on they wait for it. */
 static int ask_for(struct survivors *s, struct newcomer *n, struct err *e)
 {
     n->asked = true;
@@ -322,7 +328,8 @@ static void tell_change(struct survivors *s, int rank, int64_t step, bool gone)
     s->told[rank] = gone;
 }
 
-/* By those who have it: of a group that has averaged with it they are the only ones. */
+/* What the nth lost worker had made. Members of its group may know of more than the others, because
+ * they have averaged with it since. */
 static struct tally most_made(const struct survivors *s, int nth)
 {
     struct tally most = {0};
@@ -350,8 +357,8 @@ static void tell_changes(struct survivors *s, const struct verdict *v)
     s->env->n_lost = s->members.n_lost;
 }
 
-/* The coordinator gives one that has come back a minibatch once it knows it. Where workers adopt
- * those at averages alone, it has that of the start until then. */
+/* The coordinator assigns a newcomer a minibatch some time after it has come back. Where workers
+ * adopt assignments only at averages, the newcomer uses its first minibatch until then. */
 static int size_of(const struct survivors *s, int rank)
 {
     const struct jobspec *spec = s->env->spec;
@@ -380,13 +387,13 @@ static int decide(struct survivors *s, double best, struct err *e)
         v.sizes[i] = size_of(s, i);
     }
     s->asking = false;
-    s->comes.rank = s->comes.asked ? -1 : s->comes.rank; /* it may still be on its way */
+    s->comes.rank = s->comes.asked ? -1 : s->comes.rank; /* one that is not ready stays let in */
     forget_words(s);
     tell_changes(s, &v);
     return tell_all(s, &v, e);
 }
 
-/* All replicas went through the same updates, so they have the same bits. */
+/* The replicas of all members must be equal, bit by bit: they went through the same updates. */
 static int finish(struct survivors *s, const struct worker_word *w, struct err *e)
 {
     s->of[w->rank] = w->standing;

@@ -1,11 +1,12 @@
-/* The keeper's half of going on without a lost worker, and with one that has come back (verdict.h;
- * survival.h is the worker's). The keeper is the one that decides, since it makes no step itself
- * and knows what the coordinator asks: who is lost, who is started again, and the minibatches of
- * those who are there.
+/* The keeper's part when a worker is lost or comes back (verdict.h has the messages, survival.h the
+ * worker's part). The keeper decides, because it makes no steps itself and reads the control
+ * document: which workers are lost, which were started again, and the minibatches of the others.
  *
- *      started again ─► let in ─► ready: it waits at all doors ─► all are asked ─► it takes part
+ * A newcomer goes through these states:
  *
- * Workers join one after the other, and only while all others make steps.
+ *      started again ─► let in ─► ready: connected to all members ─► all are asked ─► a member
+ *
+ * The keeper lets in one newcomer at a time, and only while the members make steps.
  *
  * Inside worker/exchange/lockstep only. */
 #ifndef WORKER_EXCHANGE_LOCKSTEP_SURVIVAL_SURVIVORS_H
@@ -14,39 +15,43 @@
 #include "worker/exchange/lockstep/survival/verdict.h"
 
 struct survivors {
-    struct rank_env *env;             /* borrowed; env->lost NULL: nobody is ever lost */
-    int64_t version, applied;         /* of the state from which the attempt began */
-    struct members members;           /* as they were asked last */
-    bool asking;                      /* and the verdict is still to come */
-    int *left, n_left;                /* [n_left] those that take part, ascending; owned */
-    int first;                        /* of them, at the last verdict, */
-    int64_t step;                     /* which was of this step */
-    bool *told, *answered, *finished; /* [workers] its departure; its standing; its end; owned */
-    struct tally *made;               /* [workers] of those whose departure was told; owned */
-    struct standing *of;              /* [workers]; owned */
+    struct rank_env *env;     /* borrowed; env->lost NULL: a lost worker ends the attempt */
+    int64_t version, applied; /* of the state from which the attempt began */
+    struct members members;   /* of the last question */
+    bool asking;              /* the last question is not decided yet */
+    int *left, n_left;        /* [n_left] the members, ascending; owned */
+    int first;                /* the lowest member at the last verdict */
+    int64_t step;             /* the step of the last verdict */
+    bool *told;               /* [workers] the coordinator was told that it has left; owned */
+    bool *answered;           /* [workers] it has answered the last question; owned */
+    bool *finished;           /* [workers] it has made its last step; owned */
+    struct tally *made;       /* [workers] what those that have left had made; owned */
+    struct standing *of;      /* [workers] the last answer of each; owned */
     struct newcomer {
-        int rank, seat;        /* rank -1: there is none */
-        bool ready;            /* it waits for all others to let it in, */
-        bool asked;            /* and was asked with them */
-        double looked, silent; /* comm_now() of the last look; seconds since it was asked */
+        int rank, seat; /* rank -1: there is none */
+        bool ready;     /* it is connected to all members */
+        bool asked;     /* it was asked together with them */
+        double looked;  /* comm_now() when `silent` was counted last */
+        double silent;  /* seconds since it was asked */
     } comes;
-    struct note *notes;      /* on their way to workers; owned */
+    struct note *notes;      /* messages on their way to workers; owned */
     struct control *control; /* as last read; owned */
 };
 
-/* `from`: of where the attempt begins; borrowed for the call. */
+/* `from` is the state from which the attempt begins; borrowed for the call. ERR_MEMORY. */
 int survivors_init(struct survivors *s, struct rank_env *env, const struct run_state *from,
                    struct err *e);
-/* Ends what is under way. */
+/* Cancels messages that are under way, and frees what *s owns. */
 void survivors_release(struct survivors *s);
 
-/* Asks those that take part where they stand, if one is lost or ready to join. Lets in a worker
- * that was started again. Cheap. */
+/* Call it often; it costs little while nothing has changed. Asks the members where they stand if
+ * one of them is lost or a newcomer is ready, and lets in a worker that was started again. */
 int survivors_look(struct survivors *s, struct err *e);
 bool survivors_lost(const struct survivors *s, int rank);
-/* Takes a word that tells of no state. Decides once all have answered; best: of the run so far. */
+/* Takes SAYS_STANDING, SAYS_FINISHED or SAYS_READY. Decides once all members have answered. best:
+ * score of the best artifact so far. ERR_PEER: the workers cannot go on together. */
 int survivors_hear(struct survivors *s, const struct worker_word *w, double best, struct err *e);
-/* Have all that are left made their last step? */
+/* Have all members made their last step? */
 bool survivors_finished(const struct survivors *s);
 /* Tells all workers that the run is over, so that they end. */
 int survivors_end(struct survivors *s, struct err *e);

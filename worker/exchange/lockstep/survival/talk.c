@@ -1,5 +1,5 @@
-/* What a worker that goes on says to the keeper and hears of it, and messages to and from another
- * worker, which may die meanwhile: see parts.h. */
+/* Messages to and from the keeper, and to and from another worker that may die meanwhile. See
+ * parts.h. */
 #include <string.h>
 
 #include "worker/exchange/lockstep/survival/parts.h"
@@ -37,7 +37,7 @@ void survival_listen_no_more(struct survival *s)
     }
 }
 
-/* Others may still compute, for as long as their step takes; heartbeats tell who is alive. */
+/* It has no deadline, since others may still compute their step. Heartbeats tell who is alive. */
 int survival_hear(struct survival *s, struct err *e)
 {
     struct comm *c = s->l->env->comm;
@@ -71,8 +71,8 @@ int survival_answer(struct survival *s, struct err *e)
     return say(s, SAYS_STANDING, e);
 }
 
-/* FNV-1a over the bits of the blocks, float by float; each rank has statistics of its own until a
- * round later. */
+/* FNV-1a over the bits of the blocks, float by float. By rounds without statistics, which are equal
+ * only one round later. */
 static uint64_t digest_of(const struct dev_replica *r, bool by_rounds)
 {
     uint64_t hash = 0xcbf29ce484222325;

@@ -1,20 +1,21 @@
 /* See verdict.h. */
 #include "worker/exchange/lockstep/survival/verdict.h"
 
-/* Does `a` stand behind `b`? */
+/* Does `a` lack something that `b` has? */
 static bool is_behind(const struct standing *a, const struct standing *b)
 {
     return a->torn || a->is_new || a->step < b->step || a->averages < b->averages ||
            (a->step == b->step && (a->exchanges < b->exchanges || a->evaluated < b->evaluated));
 }
 
-/* Nobody is further than `a`, and it has made the most steps. */
+/* Is `a` ahead of `than`, or as far and with more steps made? */
 static bool gives_better(const struct standing *a, const struct standing *than)
 {
     return is_behind(than, a) || (!is_behind(a, than) && a->made > than->made);
 }
 
-/* An average inside a group that only some of it have made cannot be made by the others. */
+/* If some of a group have made an average and others have not, the others cannot make it any more:
+ * the replicas that went into it are gone. */
 static int check_groups(const struct standing *of, const int *left, int n, struct err *e)
 {
     for (int i = 0; i < n; i++) {

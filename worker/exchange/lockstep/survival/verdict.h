@@ -1,14 +1,15 @@
-/* What workers and keeper say to each other when a worker is lost (docs/decisions/0022, 0029) or
- * comes back (0062), and how the keeper decides from which step they go on.
+/* The messages between workers and keeper when a worker is lost (docs/decisions/0022, 0029) or
+ * comes back (0062), and the rule by which the keeper decides from which step they go on.
  *
  *      keeper   ── asks: who takes part ──► each worker that does
  *      worker   ── stands at step s ──► keeper
  *      keeper   ── decides: step, giver, who is behind, minibatches ──► each of them
  *      giver    ── replica, or sums of the step, words ──► those behind
  *
- * In lockstep nobody makes a step that another has not reached, so the ranks stand at one step or
- * at two neighbouring ones. Those that did not end step s, of which others have the sums, get its
- * result; if nobody has, all make it anew. One that comes back stands nowhere, and gets everything.
+ * In lockstep no worker can end step s + 1 before all have ended step s. So all workers have ended
+ * the same step, or some have ended one step more. In the second case the others are behind: they
+ * get the result of that step from a worker that has it, the giver. In the first case all make the
+ * next step anew. A worker that comes back has nothing and gets the whole state.
  *
  * Inside worker/exchange/lockstep only. */
 #ifndef WORKER_EXCHANGE_LOCKSTEP_SURVIVAL_VERDICT_H
@@ -21,14 +22,14 @@ enum { TAG_STATE = 10, TAG_BLOCK, TAG_PARAMETERS, TAG_VERDICT, TAG_GIFT };
 /* ---- from a worker to the keeper: TAG_STATE -------------------------------------------------- */
 
 enum saying {
-    SAYS_STATE,
-    SAYS_OWN,
-    SAYS_STANDING,
-    SAYS_FINISHED,
-    SAYS_READY /* it was let in, and reaches those that take part */
+    SAYS_STATE, /* a struct state_head, and then blocks: for a checkpoint, an artifact, the end */
+    SAYS_OWN,   /* a struct own_word, and then the state of its program */
+    SAYS_STANDING, /* a struct standing: the answer to KEEPER_ASKS */
+    SAYS_FINISHED, /* the same, when it has made the last step */
+    SAYS_READY     /* a newcomer has connected to all members */
 };
 
-struct state_head { /* of a state that the first worker gives to the keeper; its blocks follow */
+struct state_head { /* before the state that the first worker gives to the keeper */
     int64_t version, applied;
     struct cursor cursor;
     int64_t n_params, n_optim, n_stats;
@@ -37,32 +38,32 @@ struct state_head { /* of a state that the first worker gives to the keeper; its
     int32_t outcome; /* enum run_outcome: RUN_GOES_ON, or what serve() returns after this state */
 };
 
-struct own_word {    /* of this worker's own state, which follows (own_state.h) */
-    int64_t version; /* of the state that it belongs to, */
-    int32_t why;     /* and its enum save_why: a checkpoint and the last state may be of one step */
+struct own_word {    /* before this worker's own state (own_state.h) */
+    int64_t version; /* the state_head.version and .why of the state to which it belongs: */
+    int32_t why;     /* a checkpoint and the last state may have the same version */
 };
 
-struct standing {
-    int32_t round;     /* as it was asked; at the end, as it knows */
-    int16_t torn;      /* its replica is not usable: the giver was lost while it sent */
-    int16_t is_new;    /* it has come back, and has made no step */
-    int64_t step;      /* the last that its replica has; of replicas that differ between averages,
-                          of the last average */
-    int64_t averages;  /* of those: how many it has, in this attempt; else 0 */
-    int64_t exchanges; /* since that step, where users' programs make several passes over it: their
-                          sums, and answers to whether one more follows */
-    int64_t evaluated; /* 1: the parameters of that step, or average, were evaluated; where rounds
-                          keep their steps, how many evaluations there were */
+struct standing {      /* where a worker stands */
+    int32_t round;     /* members.round of the question; of SAYS_FINISHED, the last that it heard */
+    int16_t torn;      /* its replica is not usable, because the giver was lost while it sent */
+    int16_t is_new;    /* it has come back and has made no step */
+    int64_t step;      /* last step that its replica has. Strategies that average: the step of the
+                          last average */
+    int64_t averages;  /* averages that it has made in this attempt; 0 for other strategies */
+    int64_t exchanges; /* further exchanges since `step`, where users' programs make several passes
+                          over a step: sums, and answers to the question whether a pass follows */
+    int64_t evaluated; /* 1: it has evaluated the parameters of `step`. Where rounds keep their
+                          steps: the number of evaluations */
     uint64_t digest;   /* of the replica, at the end of a run that lost a worker */
     struct tally {
         int64_t steps, samples;
-    } lost[LOST_MOST]; /* [n_lost] what they had made by then, in this attempt */
-    /* Where replicas keep their steps and are averaged inside groups: the first worker of this
-     * one's group, how often it has averaged since the last average over all, and the last step
-     * [n_lost] of each lost worker of the group that is in that; 0: none is. */
-    int32_t group, group_averages;
-    int64_t held[LOST_MOST];
-    int64_t made; /* and the last step that this worker has made */
+    } lost[LOST_MOST]; /* [n_lost] what each lost worker had made up to `step` in this attempt */
+    /* Where replicas keep their steps (past.h): */
+    int32_t group;           /* first rank of this worker's group */
+    int32_t group_averages;  /* averages of the group since the last one over all */
+    int64_t held[LOST_MOST]; /* [n_lost] last step of each lost worker that an average of this group
+                                contains; 0: none */
+    int64_t made;            /* last step that this worker has made */
 };
 
 struct worker_word {
@@ -77,32 +78,37 @@ struct worker_word {
 /* ---- from the keeper to a worker: TAG_VERDICT ------------------------------------------------ */
 
 enum keeper_saying {
-    KEEPER_LETS_IN, /* a worker that has come back; it is to reach those that take part */
-    KEEPER_ASKS,
-    KEEPER_DECIDES,
-    KEEPER_ENDS /* the run; to one that was to join: it does not */
+    KEEPER_LETS_IN, /* to a worker that has come back: connect to the members */
+    KEEPER_ASKS,    /* where do you stand? */
+    KEEPER_DECIDES, /* this is the step, and these are the members */
+    KEEPER_ENDS     /* the run is over; to a newcomer: it goes on without you */
 };
-enum { IS_BEHIND = 1, IS_NEW, LACKS_EVALUATION };
+enum {
+    IS_BEHIND = 1,   /* lacks the result of the step */
+    IS_NEW,          /* has come back, and lacks everything */
+    LACKS_EVALUATION /* has the step and not its evaluation */
+};
 
 struct verdict {
     int32_t saying;
     struct members members;
-    /* KEEPER_DECIDES */
-    int64_t step;          /* all are behind it from now on, */
-    int64_t exchanges;     /* and behind these of it (struct standing) */
-    int32_t evaluated;     /* it was evaluated */
-    int32_t giver;         /* gives those that are behind the state at that step */
-    int32_t first_changed; /* another one speaks for the workers since the last verdict */
-    int32_t version;       /* of the assignment: */
+    /* of KEEPER_DECIDES: */
+    int64_t step;          /* all members go on from the end of this step */
+    int64_t exchanges;     /* and from the end of so many further exchanges (struct standing) */
+    int32_t evaluated;     /* the giver has evaluated that step */
+    int32_t giver;         /* the rank that sends its state to those that are behind */
+    int32_t first_changed; /* the lowest member is another one than at the last verdict */
+    int32_t version;       /* the new assignment, and its minibatches: */
     int32_t sizes[SPEC_WORKERS];
-    double best;                  /* score of the best artifact */
-    int64_t held[LOST_MOST];      /* [n_lost] the largest that those who are left tell */
-    int64_t made;                 /* the last step that one of them has made */
-    uint8_t behind[SPEC_WORKERS]; /* 0, IS_BEHIND, …; LACKS_EVALUATION: it has the step's result */
+    double best;                  /* score of the best artifact so far */
+    int64_t held[LOST_MOST];      /* [n_lost] the largest standing.held of the members */
+    int64_t made;                 /* the largest standing.made of the members */
+    uint8_t behind[SPEC_WORKERS]; /* what each rank lacks: IS_BEHIND, … ; 0: nothing */
 };
 
-/* Fills step, evaluated, giver, behind, held and made from what the n ranks left[] say in of[rank].
- * ERR_PEER: nobody has a state, or they are further apart than lockstep allows. */
+/* Fills step, exchanges, evaluated, giver, behind, held and made from of[rank], the standings of
+ * the n members left[]. ERR_PEER: nobody has a usable state, or they are more than one step apart.
+ */
 int verdict_decide(struct verdict *v, const struct standing *of, const int *left, int n,
                    struct err *e);
 
