@@ -28,21 +28,21 @@
 #include "worker/exchange/own_state.h"
 #include "worker/exchange/transport/comm.h"
 
-/* The most slices that are out at a time: those of workers, of a group, and those left over from
- * before a restart. */
+/* The most slices that may be handed out and not applied: those of workers, of a group, and those
+ * of a checkpoint. */
 enum { RUN_SLICES = SPEC_WORKERS * 4 };
 
 enum action { DO_TRAIN, DO_EVALUATE, DO_PAUSE, DO_STOP, DO_END };
 
 struct leftovers; /* worker/exchange/leftovers.h */
 
-/* This rank's samples in a step that was announced in advance. They do not change any more. */
+/* This rank's samples in a step that was announced in advance. They do not change after that. */
 struct part {
     struct slice slice;
     int64_t whole;  /* samples of all ranks in that step; 0: not known (a server hands them out) */
-    int64_t nth;    /* so many steps of the epoch come before it; where `whole` is known, as */
-    int64_t before; /* what other ranks have of the step before this one's */
-    bool last;      /* this rank gets no other slice of its epoch */
+    int64_t nth;    /* number of the step in its epoch, from 0; only where `whole` is known, as */
+    int64_t before; /* samples of this step that lower ranks have */
+    bool last;      /* this rank gets no further slice of its epoch */
     const struct leftovers *left; /* maps its positions to samples; NULL: under a server they are
                                      the positions themselves */
 };
@@ -57,17 +57,17 @@ struct work {
      * program gives another one before the first bucket. 0: the gradient is zero, and the rank
      * makes no step of its own */
     double weight;
-    bool voided; /* a user's program could not end its backward pass; weight is 0 */
-    /* DO_TRAIN, where rank_env.wants_sure: another step is certain to follow, and nothing reads the
+    bool voided; /* the backward pass of a user's program failed; weight is 0 */
+    /* DO_TRAIN, where rank_env.wants_sure: another step certainly follows, and nothing reads the
      * replica or takes a state before it */
     bool sure;
-    bool further;      /* one more backward pass over the last step (strategy_ops.on_further) */
-    bool absent;       /* with `further`: its program has ended */
-    int batch;         /* the minibatch to have a program for (slice.count <= batch) */
-    struct slice hint; /* the probable next slice (count 0: unknown), so that loading overlaps */
-    int next_batch;    /* a size to prepare in the background, 0: none */
-    /* [n_parts] the part of this step and of those after it: 1 + rank_env.ahead, fewer only at the
-     * run's end. NULL where rank_env.ahead is 0. Borrowed until the next call of `next` */
+    bool further;      /* a further backward pass over the last step (strategy_ops.on_further) */
+    bool absent;       /* with `further`: this rank's program has ended */
+    int batch;         /* the minibatch for which the device has a plan (slice.count <= batch) */
+    struct slice hint; /* the probable next slice, to be loaded meanwhile; count 0: not known */
+    int next_batch;    /* a minibatch to prepare in the background; 0: none */
+    /* [n_parts] this rank's part of this step and of the next ones: 1 + rank_env.ahead, fewer at
+     * the run's end. NULL where rank_env.ahead is 0. Borrowed until the next call of `next` */
     const struct part *parts;
     int n_parts;
     bool updated; /* set by the trainer: the device updated the parameters in the same call in which
@@ -79,23 +79,23 @@ enum run_outcome {
     RUN_ENDED,
     RUN_PAUSED,
     RUN_STOPPED,
-    RUN_GOES_ON /* it has not ended yet; never returned */
+    RUN_GOES_ON /* not ended; never returned */
 };
 
 enum save_why { SAVE_CHECKPOINT, SAVE_BEST, SAVE_FINAL, SAVE_PAUSE };
 
-/* Everything a checkpoint holds besides the tensors. `optim`: as DEV_OPTIM, averaged or of the
- * server. */
+/* The state of a run, as a checkpoint holds it. `optim`: as DEV_OPTIM, the average over workers or
+ * the server's. */
 struct run_state {
     const float *params, *optim, *stats; /* borrowed */
     size_t n_params, n_optim, n_stats;
-    int64_t version;         /* step */
-    int64_t applied_samples; /* in all */
+    int64_t version;         /* steps, or updates of a server */
+    int64_t applied_samples; /* of all epochs */
     struct cursor cursor;
-    struct slice out[RUN_SLICES]; /* handed out, not applied */
+    struct slice out[RUN_SLICES]; /* [n_out] handed out and not applied */
     int n_out;
-    const struct own_state *own; /* [n_own] of the workers by rank; borrowed; n_own 0: none */
-    int n_own;
+    const struct own_state *own; /* [n_own] the workers' own states by rank; borrowed */
+    int n_own;                   /* 0: there are none */
     json_t *staleness; /* array of each worker's staleness_dump(); borrowed; NULL: none is kept */
     double best;       /* strategy_score() of the best artifact so far; -INFINITY: there is none */
     double elapsed;    /* seconds of the job so far; the keeper fills it */
@@ -103,12 +103,12 @@ struct run_state {
     double test_accuracy, test_loss; /* of SAVE_BEST / SAVE_FINAL; NaN: none */
 };
 
-/* Where the program of a worker that comes back begins, as other ranks' programs stand. */
+/* Where the program of a newcomer begins: where the other ranks' programs stand. */
 struct entrance {
-    struct cursor at; /* where the samples of the next step begin */
-    int64_t made;     /* steps of the attempt so far */
-    bool ends_epoch;  /* they have made the last step of the epoch before, and not what follows */
-    const struct part *parts; /* [n_parts] this rank's of the next steps, as they were announced */
+    struct cursor at;         /* where the samples of the next step begin */
+    int64_t made;             /* steps of the attempt so far */
+    bool ends_epoch;          /* the programs stand at an epoch's end, and have not evaluated yet */
+    const struct part *parts; /* [n_parts] this rank's parts of the next steps */
     int n_parts;
 };
 
@@ -121,7 +121,7 @@ struct rank_env {
     size_t n_params, n_stats;
     struct dev_replica *replica; /* NULL on keeper and servers */
     const uint8_t *decay;        /* [n_params] 1 where weight decay applies */
-    /* [n_stats] of a running variance the index of its mean, of a mean -1 */
+    /* [n_stats] a running variance has the index of its mean, a mean has -1 */
     const int32_t *mean_of;
     int first_sizes[SPEC_WORKERS]; /* assignment at start */
     int first_version;
@@ -129,76 +129,81 @@ struct rank_env {
     void *ctx;
     void (*row)(void *ctx, const struct row *row);
     void (*evaluated)(void *ctx, const struct evaluation *ev);
-    void (*control)(void *ctx, struct control *out); /* last known; never blocks */
-    /* Writes the ranks of workers that the coordinator has declared lost into out[SPEC_WORKERS] and
-     * returns how many they are. Never blocks. NULL: a loss ends the attempt. */
+    /* Copies the control document that was fetched last. Never blocks. */
+    void (*control)(void *ctx, struct control *out);
+    /* Writes the ranks of workers that the coordinator has declared lost to out[SPEC_WORKERS] and
+     * returns their number. Never blocks. NULL: a loss ends the attempt. */
     int (*lost)(void *ctx, int *out);
-    /* Set where `lost` is. What this rank has reported last is undone, and will be made again: so
-     * many steps with samples, which had so many. */
+    /* Set where `lost` is. The last steps that this rank has reported are undone and will be made
+     * again: their number, without steps that had no samples, and their samples. */
     void (*undone)(void *ctx, int staleness, int64_t steps, int64_t samples);
     int n_lost; /* keeper: workers without which the run goes on */
-    /* Keeper: the run goes on without this worker from now on. `left` is borrowed. */
+    /* Keeper: reports that the run goes on without a worker. `left` is borrowed. */
     void (*left)(void *ctx, const struct departure *left);
-    /* Writes into out[workers] how often each worker has been started again so far, and returns for
-     * how many that is more than 0; if for none, `out` stays as it was. NULL: no worker comes back.
-     */
+    /* Writes to out[workers] how often each worker has been started again, and returns the number
+     * of those for which it is more than 0; if that is 0, `out` stays as it was. NULL: no worker
+     * comes back. */
     int (*seats)(void *ctx, int *out);
-    /* Keeper: this worker is there again. `back` is borrowed. */
+    /* Keeper: reports that a worker has come back. `back` is borrowed. */
     void (*returned)(void *ctx, const struct departure *back);
-    bool comes_back;         /* worker: it has the seat of one that died, and the others run */
-    const char *data_digest; /* keeper: as seat.h has it */
-    int64_t local_step;      /* worker: steps that this rank has made before; mostly 0 */
-    bool (*ready)(void *ctx,
-                  int batch); /* is a program for this size there? starts preparing it if not */
-    /* What is called between aside(true) and aside(false) belongs to an evaluation or a checkpoint,
-     * not to a step. It is shown as such and takes no time on a virtual clock. */
+    bool comes_back;         /* worker: a newcomer; the others run already */
+    const char *data_digest; /* keeper: struct seat's digest */
+    int64_t local_step;      /* worker: steps that this rank had made before, mostly 0 */
+    /* Does the device have a plan for this minibatch? If not, begins to prepare one. */
+    bool (*ready)(void *ctx, int batch);
+    /* aside(true) begins and aside(false) ends what belongs to an evaluation or a checkpoint and
+     * not to a step. Its time is shown as such, and a virtual clock does not count it. */
     void (*aside)(void *ctx, bool on);
     /* Keeper: writes the state of a run at a consistent point. Blocks are borrowed for the call. */
     int (*save)(void *ctx, const struct run_state *state, struct err *e);
-    /* Workers have states of their own (own_state.h), which every state of the run but SAVE_BEST
-     * contains. The same on all ranks, keeper included. */
+    /* Workers have own states (own_state.h), which are part of every state of the run except
+     * SAVE_BEST. The same on all ranks, keeper included. */
     bool keeps_own;
-    /* Worker: the own state of this rank at the end of the last step. The caller releases it. 0, or
-     * OWN_STATE_AWAY, where `marks` is not 0. */
+    /* Worker: fetches its own state at the end of the last step. The caller releases it. Returns 0;
+     * where `marks` is not 0 also OWN_STATE_AWAY. */
     int (*own_state)(void *ctx, struct own_state *out, struct err *e);
-    /* For user's programs that are started again after they ended (dev_result.absent); else NULL.
-     * give: this rank's own state as it was when the gradients of this step were computed; of a
-     * program that stands between two steps that of now, and OWN_STATE_AT_EPOCH_END where what
-     * follows its epoch is to come. The caller releases it. resume: starts the program again from
-     * the parameters in the replica and from that state. Afterwards its gradients of w are in the
-     * replica, and *w, *out and *compute_s are as after any step. w->further: the step is the one
-     * before, and its next pass is the one that counts. state NULL: no rank has a state, and the
-     * call fails with how the program ended. */
+
+    /* The next three are set for users' programs that are started again after they ended
+     * (dev_result.absent), else NULL. */
+
+    /* Fetches the own state as it was when the gradients of this step were computed. A program that
+     * stands between two steps gives its current one. OWN_STATE_AT_EPOCH_END: it stands at an
+     * epoch's end and has not evaluated yet. The caller releases it. */
     int (*give)(void *ctx, struct own_state *out, struct err *e);
+    /* Starts the program again from the parameters in the replica and from this state. Afterwards
+     * its gradients of w are in the replica, and *w, *out and *compute_s are as after any step.
+     * w->further: the step is the one before, and the next pass over it counts. state NULL: no rank
+     * has a state; the call fails with how the program ended. */
     int (*resume)(void *ctx, struct work *w, const struct own_state *state, struct dev_result *out,
                   double *compute_s, struct err *e);
-    /* After OWN_STATE_AWAY: parameters in the replica, and `state`, are another rank's; this rank's
-     * next process goes on from them. state NULL: as in `resume`. */
+    /* After OWN_STATE_AWAY: the next process of the program goes on from the parameters in the
+     * replica and from this state, which are another rank's. state NULL: as in `resume`. */
     int (*take)(void *ctx, const struct own_state *state, struct err *e);
-    /* Where `resume` is set and this worker comes back: its program, which has started, goes on
-     * from the parameters and statistics in the replica and from another rank's state. */
+
+    /* Where `resume` is set, on a newcomer: its program, which has started, goes on from the
+     * parameters and statistics in the replica and from another rank's state. */
     int (*enter)(void *ctx, const struct entrance *at, const struct own_state *state,
                  struct err *e);
-    /* For replicas of a user's program that must be equal (lockstep/steps/equal.h). mark: writes
-     * `marks` floats that stand for this rank's parameters; false: they are not known. differs:
-     * fails if `off`, the difference in one mark, is more than rounding. marks 0: nothing is
-     * compared. */
+    /* For users' programs whose replicas must be equal (lockstep/steps/equal.h). `mark` writes
+     * `marks` checksums of this rank's parameters; false: it cannot. `differs` fails if `off`, the
+     * difference in one checksum, is more than rounding makes. marks 0: nothing is compared. */
     size_t marks;
     bool (*mark)(void *ctx, float *out);
     int (*differs)(void *ctx, size_t mark, double off, struct err *e);
-    /* Adds node and last lines of this rank's program, which has left, to *e. May be NULL. */
+    /* Adds the node and the last lines of this rank's program, which has left, to *e. May be NULL.
+     *  */
     void (*parted)(void *ctx, struct err *e);
-    int ahead;        /* steps whose slices are announced in advance and then fixed; 0: none */
-    bool weighed;     /* work.weight may differ from the samples, so sums carry weights with them */
-    bool wants_sure;  /* work.sure is used: what is asked in a sure step waits for the next step */
+    int ahead;        /* steps whose slices are announced in advance, and then fixed; 0: none */
+    bool weighed;     /* work.weight may differ from the samples, so sums carry weights */
+    bool wants_sure;  /* work.sure is used: a request during a sure step waits for the next step */
     bool sums;        /* with `weighed`: the loss is a sum, so a sum of gradients is not divided */
-    bool open;        /* at each epoch's end programs say whether another one follows */
+    bool open;        /* at each epoch's end the programs say whether another one follows */
     bool measures;    /* worker: its program's evaluation counts for all; set by the strategy */
     double job_start; /* comm_now() at the job's time 0 */
     void (*served)(void *ctx, int64_t version,
                    double busy_fraction); /* servers: after an update; may be NULL */
-    /* Array of ranks: a server takes gradients in this order first, then as they arrive. May be
-     * NULL. */
+    /* Array of ranks: a server first takes gradients in this order, and then as they arrive. NULL:
+     * as they arrive. */
     const json_t *order;
 };
 
@@ -232,7 +237,7 @@ struct strategy_ops {
     int id;                             /* CAT_STRATEGY_… */
     bool server;                        /* rank W runs serve() as a parameter server */
     const struct program_part *program; /* never NULL */
-    /* Does an update use only this rank's gradients, as they are on the device? NULL: never. */
+    /* Does an update use only this rank's gradients? Then the device may make it. NULL: never. */
     bool (*alone)(const struct comm *c);
     /* Starts on every rank from `state`: initial parameters (version 0) or a checkpoint. Workers
      * have received it before. */
@@ -245,30 +250,32 @@ struct strategy_ops {
     /* All gradients of the slice are ready. r: the result; compute_s: seconds without waits. */
     int (*on_gradients)(struct strategy *s, const struct work *w, const struct dev_result *r,
                         double compute_s, struct err *e);
-    /* After on_bucket for all buckets of one more backward pass over the last step. The exchange is
-     * that of a step, but it makes no step, counts no samples and reports no row. It may be called
-     * within `next`, when parameters are fetched. NULL: gradients of a step are used once. */
+    /* Called after on_bucket for all buckets of a further backward pass over the last step. It
+     * exchanges gradients as a step does, but makes no step, counts no samples and reports no row.
+     * It may be called within `next`, when parameters are fetched. NULL: a step has one pass. */
     int (*on_further)(struct strategy *s, const struct work *w, struct err *e);
-    /* NULL, or: asks all ranks between two sums; 1 if `mine` is true on any of them, else 0. Each
-     * asks once. */
+    /* Asks all ranks between two sums: 1 if `mine` is true on any of them, else 0. All ranks call
+     * it. May be NULL. */
     int (*any)(struct strategy *s, bool mine, struct err *e);
     int (*on_evaluated)(struct strategy *s, const struct work *w, const struct dev_result *r,
                         struct err *e);
     int (*finish)(struct strategy *s, struct err *e); /* after DO_END, DO_PAUSE or DO_STOP */
     void (*free)(struct strategy *s);
     /* Runs on rank W and up until the job ends. In a strategy without a server it is the keeper's
-     * half, which takes states from rank 0 and saves them. enum run_outcome, or negative. */
+     * part, which receives states from rank 0 and saves them. enum run_outcome, or negative. */
     int (*serve)(struct rank_env *env, const struct run_state *state, struct err *e);
-    /* Counts the memory that it needs and the floats of its all-reduces, from the spec alone. */
+    /* Counts the memory that the strategy needs, and the floats of its all-reduces, from the spec
+     * alone. */
     void (*footprint)(struct footprint *f);
 };
 
 struct strategy {
     const struct strategy_ops *ops;
-    /* code set: a bucket could not be handed over; the trainer ends the job with this error */
+    /* If its code is set, a bucket could not be handed over; the trainer ends with this error. */
     struct err failed;
-    /* set by on_gradients: what was summed was one more pass over the step before, in which this
-     * rank's program was away (dev_result.absent); it is there now, and the slice is computed */
+    /* Set by on_gradients: the sum was a further pass over the step before, in which this rank's
+     * program was absent (dev_result.absent). The program runs again; the trainer computes the
+     * slice and calls on_gradients once more. */
     bool once_more;
 };
 
@@ -278,8 +285,8 @@ int strategy_workers(const struct rank_env *env);
 /* A row's or an evaluation's accuracy; NAN if `correct` is negative: the loss mse has none, and a
  * user's program need not tell it. */
 double strategy_accuracy(double correct, double samples);
-/* By what the best of several evaluations is found, the greatest: by accuracy, and where there is
- * none by the loss. -INFINITY: neither is a number. */
+/* Rates an evaluation; the best one has the greatest score. It follows the accuracy, or the loss
+ * where there is no accuracy. -INFINITY: neither is a number. */
 double strategy_score(double accuracy, double loss);
 
 #endif

@@ -13,36 +13,36 @@
 
 #include "worker/exchange/lockstep/steps/lockstep.h"
 
-/* What a gradient is multiplied with before it is summed. */
+/* The factor of this rank's gradient in the sum. */
 double lockstep_factor(const struct lockstep *l, const struct work *w);
 
-/* Were these words summed with one more backward pass of some ranks? */
+/* Was this sum a further backward pass on some ranks? */
 bool lockstep_is_further(const struct lockstep *l, const float *words);
 
-struct weighing {             /* of one sum of gradients */
+struct weighing {             /* one sum of gradients */
     const struct lockstep *l; /* borrowed; NULL: ranks weigh by samples (rank_env.weighed is false),
-                                 and nothing below does anything */
-    int64_t step;             /* before which programs may have left */
+                                 and the functions below do nothing */
+    int64_t step;             /* the step of the sum */
     bool left;                /* this rank's program has left in place of it */
-    bool equal, anew;         /* all ranks make each step together; dev_result.anew here */
+    bool equal;               /* all ranks make each step together */
+    bool anew;                /* dev_result.anew of this rank */
 };
 
 /* Writes this rank's words of the sum over w. */
 void weighing_begin(struct weighing *g, const struct work *w, float *words);
-/* Whether this rank's program has left in place of the step. */
+/* Notes, and writes to the words, whether this rank's program has left in place of the step. */
 void weighing_leave(struct weighing *g, const struct dev_result *r, float *words);
 enum weighing_outcome { WEIGHING_GOES_ON, WEIGHING_ALL_LEFT /* there is no step */ };
-/* enum weighing_outcome; an error, as lockstep_say_left's, if some programs have left and others
- * not. With `equal` those that were started again have all left where the others have. */
+/* enum weighing_outcome, or the error of lockstep_say_left() if some programs have left and others
+ * have not. With `equal` a program that was started again has left where the others have. */
 int weighing_left(const struct weighing *g, const float *sums, struct err *e);
 /* For gradients_set_judge: ctx is a struct weighing with l. */
 bool weighing_judge(void *ctx, const float *sums, double *scale);
-/* Programs that do not make the same backward passes sum what does not belong together: ERR_DATA.
- */
+/* ERR_DATA: the programs do not make the same backward passes, so the sum means nothing. */
 int weighing_check(const struct weighing *g, const struct work *w, const float *sums,
                    struct err *e);
-/* The sum ended with rc. If another rank summed something else meanwhile: what that says of this
- * rank's program. Else rc. */
+/* Call it with the result rc of the sum. If other ranks summed something else: the error that says
+ * what this rank's program did otherwise. Else rc. */
 int weighing_failed(const struct weighing *g, const struct work *w, int rc, struct err *e);
 
 #endif
