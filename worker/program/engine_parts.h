@@ -1,19 +1,19 @@
-/* What the parts of a program's engine share, and no one else: its state, and what each part does
- * with it. A part calls only parts below it:
+/* The engine that a user's program computes for: the state that its files share, and what each of
+ * them does. A file calls only those below it:
  *
- *     engine.c        the trainer's table: start, evaluation, end
- *     state.c         the program's own state
- *     settle.c        the program stands still, and what it has may be read
- *     start/return.c  the program of a worker that has come back
- *     start/again.c   the next process of one that ended, and the step that it comes back in
- *     step/first.c    one step: the program's first backward pass, from BEGIN to GRADIENTS
- *     step/further.c  one more pass over the step before
- *     step/pass.c     what both passes take: weights and buckets
- *     step/ahead.c    slices that are sent before their step
- *     step/ended.c    a program ended: whether the rank goes on
- *     step/kept.c     what its next process starts from
- *     step/talk.c     what is said and heard: messages, holds, GO
- *     step/marks.c    whether the program changes parameters in a way of its own
+ *     engine.c        the functions of engine_ops: start, evaluation, end
+ *     state.c         fetches the program's own state
+ *     settle.c        waits until the program stands still, so that its parameters may be read
+ *     start/return.c  starts the program of a worker that comes back
+ *     start/again.c   starts the next process of a program that has ended
+ *     step/first.c    a step: the program's first backward pass, from BEGIN to GRADIENTS
+ *     step/further.c  a further backward pass over the step before
+ *     step/pass.c     what both passes need: weights and buckets
+ *     step/ahead.c    sends slices before their steps
+ *     step/ended.c    the program has ended: does the rank go on?
+ *     step/kept.c     the parameters from which its next process starts
+ *     step/talk.c     messages to and from the program
+ *     step/marks.c    checksums of the parameters: does the program change them by itself?
  */
 #ifndef WORKER_PROGRAM_ENGINE_PARTS_H
 #define WORKER_PROGRAM_ENGINE_PARTS_H
@@ -23,20 +23,20 @@
 
 /* What the program does, as far as the rank knows. */
 enum doing {
-    WORKS,     /* between START, GO or CONTINUE and what it says next */
-    AWAITS_GO, /* it has sent GRADIENTS */
+    WORKS,     /* it runs: the rank has sent START, GO or CONTINUE and heard nothing since */
+    AWAITS_GO, /* it has sent GRADIENTS and waits for GO */
     HELD,      /* it has sent BEGIN, EPOCH_END or LEAVE and waits for CONTINUE */
     GONE       /* it has left */
 };
 
-/* Who has the parameters when a program has ended (again.c). */
+/* Where the next process of a program that has ended gets its parameters (again.c). */
 enum source { FROM_KEPT, FROM_SERVER, FROM_OTHERS };
 
-/* What the program's optimizer does to the parameters in the block. */
+/* What the program may be doing to the parameters in the block, after its last GO. */
 enum own_step {
-    NO_STEP,  /* nothing: they are what the rank put there, or what the program says they are */
-    OWN_STEP, /* it makes the step of slice `answered` */
-    OWN_DIFFERENCE /* it makes a step and takes it back */
+    NO_STEP,       /* nothing */
+    OWN_STEP,      /* its optimizer makes the step of slice `answered` */
+    OWN_DIFFERENCE /* its optimizer makes a step, whose difference is sent, and takes it back */
 };
 
 struct program_engine {
@@ -45,68 +45,80 @@ struct program_engine {
     struct program_device device;
     struct dev_replica replica;
     enum doing doing;
-    uint32_t held_at;          /* HELD: the type of what it said */
-    bool holding;              /* WORKS: it was told to wait at what it says next */
-    uint32_t go;               /* flags of the GO that is due */
-    bool stays_void;           /* no pass over the step before lets the optimizer step */
-    int passes, passes_before; /* summed of step `answered`; of the one before, all */
-    int passes_usual;          /* of each of the two before, 0: they differ */
-    bool several;              /* a step before had more than one */
-    bool asks;                 /* all ranks ask before one more, or that none follows */
-    bool follows;              /* they have asked: one more pass follows, which this rank has
-                                      not summed */
-    bool differences;          /* the strategy gets them in place of gradients */
-    bool summed;               /* it sums gradients before it lets the optimizer step */
-    double of_sum;             /* factor from this rank's sum over its samples to the sum of the
-                                      whole step; 1: its loss is a mean, or `summed` */
-    int64_t number, sent;      /* of the step under way; slices that were sent */
-    int64_t unended;           /* the epoch whose end is told next; -1: that of the next slice */
-    uint32_t told[AHEAD_MOST + 2]; /* by number modulo p->slots: EPOCH_LAST and RUN_LAST of slices
-                                      that were sent */
-    struct wire_message slices[AHEAD_MOST + 2]; /* by number modulo p->slots, as they were sent */
-    bool begun;                                 /* BEGIN came for the step under way */
-    bool grants;   /* the program may make it without GO, once its parameters are kept */
-    bool made;     /* it made the last one so */
-    bool paced;    /* its steps are lengthened (emulated slowdown) */
-    bool quits;    /* the strategy lets it leave before its epochs are over */
-    bool early;    /* it has done so */
-    bool ends;     /* the run ends, and nobody stopped it */
-    bool averages; /* nodes step by themselves: where a loop over steps ends, all average */
-    int marked;    /* its buckets that were handed over */
-    double rate;   /* that the program told last */
+    uint32_t held_at; /* HELD: the type of the message that it sent */
+    bool holding;     /* WORKS: it was told to wait after its next message */
+    uint32_t go;      /* flags of the GO that is due */
+    bool quits;       /* the strategy lets it leave before its epochs are over */
+    bool early;       /* it has done so */
+    bool ends;        /* the run ends, and was not stopped */
+
+    /* The step, and its slices: */
+    int64_t number;  /* of the current slice */
+    int64_t sent;    /* slices that were sent */
+    int64_t unended; /* the epoch whose end is sent next; -1: that of the next slice */
+    uint32_t told[AHEAD_MOST + 2]; /* by number modulo p->slots: EPOCH_LAST and RUN_LAST, as sent */
+    struct wire_message slices[AHEAD_MOST + 2]; /* by number modulo p->slots, as sent */
+    bool begun;                                 /* BEGIN of the current slice has come */
+    int marked;                                 /* buckets of this step that the strategy has */
+    double rate;                                /* the learning rate that the program sent last */
+    bool grants; /* the program may make this step without GO, once its parameters are kept */
+    bool made;   /* it made the last step so */
+
+    /* Several backward passes over a step: */
+    int passes;        /* summed of slice `answered` */
+    int passes_before; /* of the slice before */
+    int passes_usual;  /* of each of the last two; 0: they differ */
+    bool several;      /* a step had more than one */
+    bool stays_void;   /* no pass over the step before lets the optimizer step */
+    bool asks;         /* before each pass all ranks ask whether one more follows */
+    bool follows;      /* they have asked, and one follows that this rank has not summed */
+
+    /* What the strategy makes of gradients: */
+    bool differences; /* it gets differences in place of gradients */
+    bool summed;      /* it sums them before the optimizer steps */
+    bool averages;    /* nodes make steps by themselves; all average where a loop over steps ends */
+    double of_sum;    /* factor from this rank's sum over its samples to that of the whole step; 1:
+                         the loss is a mean, or `summed` */
+
+    /* What is measured: */
     struct metrics metrics;
+    bool paced;        /* steps are lengthened (emulated slowdown) */
     int64_t measured;  /* steps whose CPU time is in `each` */
     double each;       /* CPU seconds a sample */
-    double longest;    /* seconds of a step, from GO to GRADIENTS; 0: not known yet */
-    double usual;      /* the same of most steps: first_usual */
-    double began_pass; /* clock_now() when the step under way began */
+    double longest;    /* seconds from GO to GRADIENTS, at most so far; 0: not known */
+    double usual;      /* the same as usual: first_usual() */
+    double began_pass; /* clock_now() when the current pass began */
     int64_t here;      /* steps that this process has made */
-    /* again.c */
+
+    /* A program that has ended, and its next process: */
     enum source source;
     enum own_step own_step;
-    int64_t answered, begun_last; /* slices: GRADIENTS came, BEGIN came; -1: none */
-    int64_t kept_before; /* slice that had begun when `kept` was made in its pass; -1: none */
-    float *kept;    /* [n_params + n_stats] that the next process starts from; owned; may be NULL */
+    int64_t answered, begun_last; /* the last slice whose GRADIENTS, and BEGIN, came; -1: none */
+    int64_t kept_before;          /* the slice during whose pass `kept` was copied; -1: none */
+    float *kept;    /* [n_params + n_stats] the next process starts from them; owned or NULL */
     bool lost;      /* the process has ended; another one is started when it is needed */
-    bool returned;  /* FROM_SERVER: another one waits for START; still lost */
-    struct err why; /* how the process ended last, as a sentence and as data */
+    bool returned;  /* FROM_SERVER: the other one waits for START; `lost` is still true */
+    struct err why; /* how the last process ended, as a sentence and as data */
     struct program_end why_end;
     int crashes;  /* in a row */
-    int own_ends; /* those of them that were the program's own doing */
+    int own_ends; /* of these, ends that were the program's own doing */
     int64_t good; /* steps since the last crash */
-    /* marks.c */
-    float *given; /* [2 n_marks] of the parameters that were given, and then; owned */
+
+    /* marks.c: */
+    float
+        *given; /* [2 n_marks] checksums of the parameters that were sent, and later ones; owned */
     size_t n_marks;
-    bool gave, told_lost; /* `given` holds for this step; a change was told */
+    bool gave;      /* `given` belongs to this step */
+    bool told_lost; /* the log has said that changes are lost */
 };
 
-/* Slice `number` as the program has it: one of the last `slots` that were sent. */
+/* Slice `number` as it was sent; one of the last p->slots. */
 static inline struct wire_message *slice_sent(struct program_engine *g, int64_t number)
 {
     return &g->slices[number % g->p->slots];
 }
 
-/* What the program was told of it, with its message or behind it: EPOCH_LAST, RUN_LAST. */
+/* EPOCH_LAST and RUN_LAST of it, sent with the slice or after it. */
 static inline uint32_t *slice_told(struct program_engine *g, int64_t number)
 {
     return &g->told[number < 0 ? 0 : number % g->p->slots];
@@ -117,94 +129,98 @@ static inline uint32_t *slice_told(struct program_engine *g, int64_t number)
 /* As engine_ops.mark and .differs. */
 bool marks_write(struct program_engine *g, float *out);
 int marks_differ(struct program_engine *g, size_t mark, double off, struct err *e);
-/* Where the strategy makes the step, what the program changes by itself is lost, which is told
- * once. give: the program gets parameters; take: its gradients on them are there. */
+/* Where the strategy makes the step, changes that the program makes by itself are lost. The log
+ * says so once. marks_give: the program receives parameters. marks_take: its gradients of them have
+ * come. */
 int marks_init(struct program_engine *g, struct err *e);
 void marks_give(struct program_engine *g);
 void marks_take(struct program_engine *g);
 
 /* ---- talk.c ---------------------------------------------------------------------------------- */
 
-/* The next message that is not done aside. */
+/* Receives the next message. Those that may come at any time (program_aside) are dealt with. */
 int talk_hear(struct program_engine *g, struct wire_message *m, struct err *e);
-/* The same with the descriptor that came along, the caller's, or -1. */
+/* The same; *fd: the descriptor that came along, which the caller closes, or -1. */
 int talk_hear_with(struct program_engine *g, struct wire_message *m, int *fd, struct err *e);
+/* Sends a message. */
 int talk_say(struct program_engine *g, uint32_t type, uint32_t flags, struct err *e);
-/* Lets it go on from where it stands; `flags` of GO or CONTINUE. */
+/* Sends GO or CONTINUE with these flags, whichever the program waits for; else nothing. */
 int talk_go_on(struct program_engine *g, uint32_t flags, struct err *e);
-/* An error if it may not leave yet, after slice `last` (-1: before any). g->early gets whether it
- * leaves before its epochs are over. */
+/* Fails if the program may not leave after slice `last` (-1: before any). Sets g->early. */
 int talk_check_leave(struct program_engine *g, int64_t last, struct err *e);
-/* It makes no step any more: it has left, or its loop over steps has ended within an epoch. */
+/* Does the program make no further step? It has left, or its loop over steps has ended within an
+ * epoch. */
 bool talk_has_quit(const struct program_engine *g);
-/* A program that left early and ends with a status other than 0 (`sys.exit(1)`) has failed. */
+/* Fails if a program that left early ends with a status other than 0 (`sys.exit(1)`). */
 int talk_check_status(struct program_engine *g, struct err *e);
-/* Both make the error and return it. */
+/* Both set the error and return it: the message was not expected here, the program ended early. */
 int talk_unexpected(const struct program_engine *g, const struct wire_message *m, struct err *e);
 int talk_ended_early(const struct program_engine *g, struct err *e);
 
 /* ---- kept.c ---------------------------------------------------------------------------------- */
 
-/* Who has the parameters of a job's programs, besides themselves. */
+/* Where the next process of this job's programs gets its parameters. */
 enum source kept_source(const struct jobspec *spec);
-/* Whether a job's programs copy their parameters themselves (WIRE_KEEP), or else their ranks. */
+/* Do the programs of this job copy their parameters themselves (WIRE_KEEP)? Else their ranks do. */
 bool kept_by_program(const struct jobspec *spec);
-/* Makes room for g->kept, if there is none. ERR_MEMORY. */
+/* Allocates g->kept, if it is NULL. ERR_MEMORY. */
 int kept_make_room(struct program_engine *g, struct err *e);
-/* The process has ended: g->kept becomes what the next one starts from, and g->own_step says
- * whether that makes the step of `answered` once more. */
+/* The process has ended: fills g->kept for the next one, and sets g->own_step: whether that one
+ * makes the step of `answered` once more. */
 int kept_save(struct program_engine *g, struct err *e);
-/* g->kept becomes what stands in the block, and the reverse. */
+/* Copies parameters and statistics from the block to g->kept. */
 int kept_take(struct program_engine *g, struct err *e);
+/* The reverse. */
 void kept_put_back(struct program_engine *g);
-/* After BEGIN of the step under way: the parameters stand still until it is made. */
+/* BEGIN of the current slice has come: the parameters do not change until its step. */
 void kept_begun(struct program_engine *g);
-/* Called in the middle of a pass. The block tells whether the program has begun before BEGIN does,
- * which may come as late as GRADIENTS. If it has, its parameters are copied while it computes, and
- * not while it waits; and it need not wait if the rank grants the step. ctx: the engine. */
+/* Called in the middle of a pass. BEGIN may come as late as GRADIENTS, but the block says whether
+ * the program has begun. If it has, this copies its parameters while it computes, and grants the
+ * step if it may be granted. ctx: the engine. */
 void kept_glance(void *ctx);
 
 /* ---- ended.c --------------------------------------------------------------------------------- */
 
-/* A call has failed with rc and *e. If the program has ended and may be started again: 0, and it is
- * `lost`; else rc. */
+/* Call it when a call has failed with rc and *e. If the program has ended and may be started again,
+ * it returns 0 and sets g->lost; else it returns rc. */
 int ended_survive(struct program_engine *g, int rc, struct err *e);
 /* Are the parameters in the block those after the last step? */
 bool ended_is_known(const struct program_engine *g);
-/* *e becomes how the program that ended last did, as a sentence and as data. */
+/* Sets *e to how the last process ended, as a sentence and as data. */
 void ended_give_why(const struct program_engine *g, struct err *e);
-/* ERR_PROGRAM: those of all ranks ended in one step, so there is nothing to go on from. */
+/* Returns -ERR_PROGRAM: the programs of all ranks ended in one step, so no rank has a state. */
 int ended_all(struct program_engine *g, struct err *e);
-/* The error of a program that would have to go on from a state that no other one gives. */
+/* Returns the error of a program for which no other rank has a state. */
 int ended_no_state(const struct program_engine *g, struct err *e);
 
 /* ---- ahead.c --------------------------------------------------------------------------------- */
 
-/* Sends the parts [n] of the steps behind those that were sent. */
+/* Sends the parts [n] of the steps that follow those that were sent. */
 int ahead_send(struct program_engine *g, const struct part *parts, int n, struct err *e);
-/* Sends what the strategy has fixed and the program does not have yet. */
+/* Sends the parts of w that the program does not have yet. */
 int ahead_load(struct program_engine *g, const struct work *w, struct err *e);
-/* An end that was not known when the slice before it was sent. */
+/* Sends the end of an epoch, or of the run, that was not known when its last slice was sent. */
 int ahead_send_end(struct program_engine *g, uint32_t flags, int64_t epoch, struct err *e);
 
 /* ---- pass.c ---------------------------------------------------------------------------------- */
 
-/* What stands as gradients in the block becomes what the program steps on, in strategies that do
- * not sum them. */
+/* Makes the gradients in the block those on which the optimizer steps, in strategies that do not
+ * sum them: a sum over this rank's samples becomes that of the whole step. */
 void pass_make_whole(struct program_engine *g);
 
 /* ---- further.c ------------------------------------------------------------------------------- */
 
-/* The program began one more backward pass over the step before (WIRE_AGAIN): follows it to its GO,
- * which has these flags too. */
+/* The program has begun a further backward pass over the step before (WIRE_AGAIN): follows it to
+ * its GO, which has these flags too. */
 int further_sum(struct program_engine *g, uint32_t flags, struct err *e);
-/* A process that was started again in the middle of step `answered` goes through the passes that
- * were summed, which its optimizer leaves out, and makes the next one: as engine_ops.resume. */
+/* As engine_ops.resume, for a process that was started again in the middle of step `answered`: it
+ * repeats the passes that were summed, without a step of its optimizer, and makes the next one. */
 int further_rejoin(struct program_engine *g, struct work *w, struct err *e);
 
 /* ---- first.c --------------------------------------------------------------------------------- */
 
-/* The new usual time of a pass, after a pass that took `took` seconds: falls fast, rises slowly. */
+/* Returns the new usual time of a pass after one of `took` seconds: it falls fast and rises slowly.
+ * made: the program made the step without GO. */
 double first_usual(double usual, double took, bool made);
 /* As engine_ops.compute. */
 int first_compute(struct program_engine *g, struct work *w, struct dev_result *out,
@@ -213,53 +229,51 @@ int first_compute(struct program_engine *g, struct work *w, struct dev_result *o
 /* ---- again.c --------------------------------------------------------------------------------- */
 
 int again_init(struct program_engine *g, struct err *e);
-/* As engine_ops.load; a process that waits for its slice (g->returned) goes on. */
+/* As engine_ops.load. A process that waits for its slice (g->returned) goes on. */
 int again_load(struct program_engine *g, const struct work *w, struct err *e);
-/* As engine_ops.compute, of a program that may end meanwhile. */
+/* As engine_ops.compute, with a program that may end meanwhile. */
 int again_compute(struct program_engine *g, struct work *w, struct dev_result *out,
                   dev_mark_fn *mark, void *ctx, struct err *e);
-/* FROM_OTHERS, as engine_ops.resume. */
+/* FROM_OTHERS: as engine_ops.resume. */
 int again_resume(struct program_engine *g, struct work *w, const struct own_state *state,
                  struct dev_result *out, double *compute_s, struct err *e);
-/* FROM_OTHERS, as rank_env.take: the process that again_compute() or again_end() starts goes on
- * from what another rank gave. */
+/* FROM_OTHERS: as rank_env.take. again_compute() or again_end() starts the process. */
 int again_take(struct program_engine *g, const struct own_state *state, struct err *e);
-/* Before the run's end: a process that is due, or waits, goes on. */
+/* Before the run's end: starts a process that is due, and lets one go on that waits. */
 int again_end(struct program_engine *g, struct err *e);
-/* FROM_KEPT: starts the next process from the parameters that are kept; `next` is the slice that is
- * due, and the step before it is made again if it was not made. `hold`: flags of that step's GO. */
+/* FROM_KEPT: starts the next process from g->kept. `next` is the slice that is due; the step before
+ * it is repeated if it was not made. hold: flags of that step's GO. */
 int again_go_on(struct program_engine *g, int64_t next, uint32_t hold, struct err *e);
-/* The step before `first` is made, but the epoch that it ended is not: its evaluation is due. Not
- * where the others have made it, since the state that they give is one from behind it. */
+/* Does the next process begin at an epoch's end, with the evaluation? That is so if the step before
+ * slice `first` was the epoch's last one, unless the state comes from ranks that have evaluated. */
 bool again_ends_epoch(struct program_engine *g, int64_t first);
 
 /* ---- return.c -------------------------------------------------------------------------------- */
 
-/* As engine_ops.enter: the program of a worker that has come back begins. */
+/* As engine_ops.enter. */
 int return_enter(struct program_engine *g, const struct entrance *at, const struct own_state *state,
                  struct err *e);
 
 /* ---- settle.c -------------------------------------------------------------------------------- */
 
-/* Returns when the program stands still with its step made: its parameters may be read. If it ends
- * on the way, its next process goes the same way, or is yet to come (g->lost). */
+/* Returns when the program has made its step and stands still, so that its parameters may be read.
+ * If it ends meanwhile, its next process does the same, or is not started yet (g->lost). */
 int settle_step(struct program_engine *g, struct err *e);
-/* A call within that has failed with rc and *e: as ended_survive(), and the program that stands
- * still may be another one by then. */
+/* As ended_survive(), when a call within settle_step() has failed with rc and *e. */
 int settle_survive(struct program_engine *g, int rc, struct err *e);
-/* settle_step() on all ranks before an evaluation: one whose program ends goes along with the
- * passes that the others still make over the step. */
+/* settle_step() on all ranks before an evaluation. A rank whose program ends takes part in the
+ * further passes that the others make over the step. */
 int settle_all(struct program_engine *g, struct err *e);
 
 /* ---- state.c --------------------------------------------------------------------------------- */
 
-/* Returns when the program stands still, where its next step begins or where it leaves; or has
- * ended well without saying that it leaves; or, g->lost, otherwise. */
+/* Returns when the program stands still where its next step begins, or where it leaves. Also when
+ * it has ended: well, without a LEAVE, or otherwise (g->lost). */
 int state_stand(struct program_engine *g, struct err *e);
-/* As rank_env.own_state: asks the program that stands so. */
+/* As rank_env.own_state: asks the program for its state after state_stand(). */
 int state_take(struct program_engine *g, struct own_state *out, struct err *e);
-/* The same of a program that waits for GO: its state before that step; or that is held: 0, or
- * OWN_STATE_AT_EPOCH_END. ERR_PEER: it is neither. */
+/* As rank_env.give. A program that waits for GO gives its state before that step; for one that is
+ * held it returns 0 or OWN_STATE_AT_EPOCH_END. ERR_PEER: it does neither. */
 int state_give(struct program_engine *g, struct own_state *out, struct err *e);
 
 #endif

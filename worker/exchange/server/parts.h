@@ -2,133 +2,136 @@
  *
  *   server.c         the loop over pushes
  *   evaluation.c     the test set
- *   seats.c          workers that are there again
+ *   seats.c          workers that come back
  *   lost.c           workers that died
  *   slices.c         which samples a worker gets
  *   server_state.c   states that are written; start and end
- *   wait.c           waits, while workers may die or come back
+ *   wait.c           waiting for messages while workers may die or come back
  */
 #ifndef WORKER_EXCHANGE_SERVER_PARTS_H
 #define WORKER_EXCHANGE_SERVER_PARTS_H
 
 #include "worker/exchange/server/shard.h"
 
-struct client {        /* a worker as the server sees it */
-    struct slice out;  /* count 0: none; this, kept and evaluating change by server_set_… alone,
-                          which count */
-    struct slice kept; /* its next one: kept while it evaluates (slices go in the order of pulls),
-                          or announced in advance (rank_env.ahead) */
-    bool again;        /* `out` is handed to it once more */
-    bool grouped;      /* its last gradient is in a group that is not complete */
-    int64_t pushes;
-    bool parked, ended;
-    bool told_last;   /* its program knows that nothing follows `out` */
-    bool left;        /* its program has made its last epoch */
-    bool lost;        /* its process died: nothing is sent to it or awaited of it any more, */
-    bool dropped;     /* and the run goes on without it */
-    bool gone;        /* the coordinator's last word is that it is lost */
-    int seat;         /* how often the rank's worker was started again, and came */
-    int64_t ahead_of; /* gradients of others that it counts as its own: server_clock */
+struct client { /* a worker as the server sees it */
+    /* server_set_out, …_kept and …_evaluating change these three, and count: */
+    struct slice out;   /* the slice that it computes; count 0: none */
+    struct slice kept;  /* its next slice. It was announced in advance (rank_env.ahead), or the
+                           worker evaluates now; slices are handed out in the order of requests */
+    int64_t evaluating; /* samples of the test slice that it evaluates */
+    bool again;         /* it gets `out` once more */
+    bool grouped;       /* its last gradient is in a group that is not complete */
+    int64_t pushes;     /* gradients that it has sent */
+    bool parked;        /* it waits for an answer */
+    bool ended;         /* it was told that the job ends */
+    bool told_last;     /* its program knows that no slice follows `out` */
+    bool left;          /* its program has made its last epoch */
+    bool lost;          /* its process has died; nothing is sent to it or expected from it */
+    bool dropped;       /* and its slices were handed to others */
+    bool gone;          /* the control document says that it is lost */
+    int seat;           /* seat of its process */
+    int64_t ahead_of;   /* gradients of others that count as its own in server_clock */
     double parked_at;
-    struct reply_head reply;
+    struct reply_head reply; /* the answer, and its messages: */
     struct message head, weights, stats_sent;
     bool sending;
-    struct version *held; /* the weights that it has, or gets */
-    float *stats;         /* [n_stats] the statistics beside them */
+    struct version *held; /* the weights that it has or receives */
+    float *stats;         /* [n_stats] and the statistics that belong to them */
     struct staleness staleness;
-    int64_t evaluating; /* samples of a test slice that is out */
-    bool gave;          /* its own state, for the state that is being made */
+    bool gave; /* it has sent its own state for the checkpoint that is being collected */
 };
 
-/* A push that is awaited, or comes. On the heap, because that of a worker which died in the middle
- * stays under way. */
+/* The next push, expected or arriving. It is on the heap, because the push of a worker that died in
+ * the middle of it stays under way. */
 struct arrival {
-    struct arrival *torn; /* the next of those; NULL: none */
+    struct arrival *torn; /* the next push of a worker that died so; NULL: none */
     struct message head, gradient, stats;
     struct push_head push;
     char none, no_head;
-    bool awaited;    /* `head` is under way */
-    float *g;        /* [n] where the gradient comes; owned */
-    float *stats_of; /* [n_stats] and running statistics; owned */
+    bool awaited;    /* `head` is being received */
+    float *g;        /* [n] receives the gradient; owned */
+    float *stats_of; /* [n_stats] receives running statistics; owned */
 };
 
-/* Evaluations (evaluation.c): the one under way, and what the last one found. */
+/* The current evaluation, and the result of the last one (evaluation.c). */
 struct server_evaluation {
     bool due, under_way;
-    struct version *snapshot;         /* under evaluation; NULL: nothing was evaluated yet */
-    float *stats;                     /* [n_stats] running statistics beside it; owned */
-    int64_t step, applied;            /* of the snapshot: version and samples */
-    double time;                      /* at which it was taken */
+    struct version *snapshot;         /* what is evaluated; NULL: nothing was evaluated yet */
+    float *stats;                     /* [n_stats] its running statistics; owned */
+    int64_t step, applied;            /* its version, and the samples applied until then */
+    double time;                      /* when it was taken */
     int64_t next, done;               /* samples of the test set: handed out, measured */
-    int n_out;                        /* clients with a test slice */
-    struct slice again[SPEC_WORKERS]; /* test slices of lost workers */
+    int n_out;                        /* clients that evaluate a test slice */
+    struct slice again[SPEC_WORKERS]; /* [n_again] test slices of lost workers */
     int n_again;
-    double loss, correct;               /* sums over what is measured */
-    int64_t last_version, last_applied; /* of the last one; -1: none */
+    double loss, correct;               /* sums over the measured samples */
+    int64_t last_version, last_applied; /* of the last evaluation; -1: there was none */
     double last_accuracy, last_loss, best;
     bool target_reached;
 };
 
-/* The group of gradients that is not complete (softsync). */
+/* softsync: the group of gradients that is not complete. */
 struct server_group {
-    struct slice slices[SPEC_WORKERS]; /* of its gradients */
-    int by[SPEC_WORKERS];              /* whose they are */
-    int late[SPEC_WORKERS];            /* and their staleness */
+    struct slice slices[SPEC_WORKERS]; /* [n] of its gradients */
+    int by[SPEC_WORKERS];              /* [n] their ranks */
+    int late[SPEC_WORKERS];            /* [n] their staleness */
     int n;
 };
 
-/* Workers that are started again (seats.c). */
+/* Workers that come back (seats.c). */
 struct server_seats {
     bool known;
-    int wanted[SPEC_WORKERS]; /* how often each worker is to be started again */
-    int free[SPEC_WORKERS];   /* of those that may join now; else 0 */
-    int admitted;             /* the rank that joins now, -1: none does */
+    int wanted[SPEC_WORKERS]; /* the seat that each worker is to have, by the control document */
+    int free[SPEC_WORKERS];   /* the same for workers that may join now; 0 for others */
+    int admitted;             /* the rank that joins now; -1: none */
 };
 
 struct server {
-    struct server *before; /* another one that was left behind */
+    struct server *before; /* another one that stays in memory until the process ends, because
+                              messages to or from lost workers are still under way */
     const struct server_policy *policy;
     struct rank_env *env;
     struct updates updates;
     struct arrival *arrival;  /* the next push; owned */
-    struct arrival *torn;     /* list of those of workers that died in the middle; owned */
-    float *stats;             /* [n_stats] running statistics, merged; owned */
-    size_t n, n_stats;        /* n: this server's own range of the block */
-    float *full, *full_optim; /* [n_params], [blocks][n_params] of all servers, for a state; NULL
-                                 with one server */
+    struct arrival *torn;     /* list of the pushes of workers that died in the middle; owned */
+    float *stats;             /* [n_stats] merged running statistics; owned */
+    size_t n, n_stats;        /* n: this server's range of the parameters */
+    float *full, *full_optim; /* [n_params], [blocks][n_params] of all servers, for a checkpoint;
+                                 NULL with one server */
     struct cursor cursor;
-    struct slice *redo; /* [RUN_SLICES] to be handed out again */
+    struct slice *redo; /* [n_redo], room RUN_SLICES: to be handed out again */
     int n_redo;
     int64_t taken; /* gradients since the start of this attempt */
     struct server_group group;
-    int n_out, n_kept, n_ended,
-        n_left; /* clients with a slice, a kept one, an end; that have left */
-    int parked[SPEC_WORKERS], n_parked; /* clients that wait, ascending */
+    int n_out, n_kept;                  /* clients that have `out`, that have `kept` */
+    int n_ended, n_left;                /* clients that have ended, that have left */
+    int parked[SPEC_WORKERS], n_parked; /* [n_parked] clients that wait, ascending */
     struct server_seats seats;
-    bool lost_any; /* a worker was lost, whether or not it is there again */
-    int64_t least; /* clock of the slowest client, -1: to be found */
+    bool lost_any; /* a worker was lost, even if it has come back since */
+    int64_t least; /* clock of the slowest client; -1: not computed */
     struct client *clients;
     int64_t applied;
     struct agenda agenda;
     struct control control;
     struct server_evaluation eval;
-    bool quits;  /* a program has left before its epochs were over, whose samples may be left */
-    double busy; /* share of time */
+    bool quits;  /* a program has left before its epochs were over; its samples may stay unused */
+    double busy; /* part of the time, 0 to 1 */
     enum run_outcome outcome;
-    /* where workers keep states of their own: */
-    struct own_state *own;   /* [workers] as given last; owned */
-    bool collecting;         /* they are asked for theirs, and a checkpoint is written then */
-    enum save_why last_save; /* once the outcome is known: what is written at the very end */
+    /* where workers have own states: */
+    struct own_state *own;   /* [workers] as received last; owned */
+    bool collecting;         /* workers were asked for them; then a checkpoint is written */
+    enum save_why last_save; /* what is written at the end, once the outcome is known */
     struct run_state *state;
 };
 
-/* How far a worker is, for those that wait for the slowest one (server_policy.lead). */
+/* How far a worker is, for strategies in which fast workers wait for slow ones
+ * (server_policy.lead). */
 static inline int64_t server_clock(const struct client *k)
 {
     return k->pushes + k->ahead_of;
 }
 
-/* What the further servers do as well. */
+/* Sends an order to the further servers. */
 static inline int server_order(struct server *s, enum order_kind kind, int rank, struct err *e)
 {
     struct order o = {.kind = kind, .rank = rank};
@@ -142,73 +145,73 @@ void server_release(struct server *s);
 /* Saves a state of all servers: the newest weights, or those under evaluation (SAVE_BEST). */
 int server_save(struct server *s, enum save_why why, struct err *e);
 
-/* A checkpoint, now or once every worker has given its own state. */
+/* Saves a checkpoint, now or when every worker has sent its own state. */
 int server_checkpoint(struct server *s, struct err *e);
-/* The last state, now or once every worker has given its own. The outcome is known. */
+/* Saves the last state, now or when every worker has sent its own. The outcome must be known. */
 int server_save_last(struct server *s, enum save_why why, struct err *e);
-/* A worker's own state comes; the checkpoint that waited for it may be complete. */
+/* Receives a worker's own state, and saves the checkpoint if that was the last one. */
 int server_take_own_state(struct server *s, int rank, struct err *e);
-/* Saves the checkpoint that waits for workers' own states, if all that are left have given theirs.
- */
+/* Saves the checkpoint that is being collected, if all workers that are left have sent theirs. */
 int server_complete_checkpoint(struct server *s, struct err *e);
-/* Has every worker given its own state for the state under way? */
+/* Has every worker sent its own state for it? */
 bool server_has_own_states(const struct server *s);
 
 /* slices.c */
-/* Is nothing left to be handed out, or nobody there that takes it? Slices are kept for workers that
- * evaluate. */
+/* Is there no slice to hand out, or no worker that would take one? */
 bool server_nothing_left(const struct server *s);
+/* Are slices kept for workers that evaluate now? */
 bool server_slices_kept(const struct server *s);
-/* Of the slice that is handed out next. */
+/* The epoch of the slice that is handed out next. */
 int64_t server_next_epoch(const struct server *s);
-/* A client's slice that is out, that is kept, its test slice; NULL and 0: none any more. */
+/* Set a client's `out`, `kept` and `evaluating`; NULL, or 0: none. */
 void server_set_out(struct server *s, struct client *k, const struct slice *slice);
 void server_set_kept(struct server *s, struct client *k, const struct slice *slice);
 void server_set_evaluating(struct server *s, struct client *k, int64_t samples);
-/* Waits until a client's last answer has left, or the client is lost. */
+/* Waits until a client's last answer was sent, or the client is lost. */
 int server_settle_reply(struct server *s, int rank, struct err *e);
-/* A slice that is handed out again, to any worker. */
+/* Hands out a slice again, to any worker. */
 void server_redo(struct server *s, const struct slice *slice);
-/* A worker computed nothing of its slice that is out: it gets the slice once more, unless the job
- * stops or pauses. */
+/* A worker has not computed `out`: it gets the slice once more, unless the job stops or pauses. */
 void server_take_back(struct server *s, int rank);
-/* A worker's program leaves before what is out: the run ends with the epoch before that one. */
+/* A worker's program leaves before `out`: the run ends with the epoch before that one. */
 void server_let_go(struct server *s, int rank);
-/* The same in the middle of its epochs: its slices are for the others, which go on. */
+/* A worker's program leaves in the middle of its epochs: its slices go to the others. */
 void server_let_quit(struct server *s, int rank);
-/* Parks a worker; answers all parked workers for which there is something. */
+/* Lets a worker wait for its answer. */
 void server_park(struct server *s, int rank);
+/* Answers all waiting workers for which there is work. */
 int server_serve_parked(struct server *s, struct err *e);
 
 /* wait.c */
-/* Waits for an exchange with `rank`, or with any (TRANSPORT_ANY): COMM_DONE; COMM_UNDER_WAY: that
- * rank is lost, or there is a lost one to be dropped; or negative. */
+/* Waits for a message to or from `rank`, or from any (TRANSPORT_ANY). COMM_DONE; COMM_UNDER_WAY if
+ * that rank is lost, or another one that was not dropped yet; or negative. */
 int server_wait(struct server *s, struct comm_op *op, int rank, struct err *e);
-/* Marks the workers that were declared lost; is there one that is not dropped yet? */
+/* Marks the workers that the coordinator has declared lost. Is there one that was not dropped yet?
+ *  */
 bool server_note_lost(struct server *s);
-/* Does a worker wait for the seat of one that died, and may take it? Then s->seats.admitted. */
+/* Is a worker waiting to come back, and may it? Then its rank is s->seats.admitted. */
 bool server_admits(struct server *s);
-/* Room for the next push, where the last one is complete or there is none; else the last one is
- * put aside. */
+/* Makes room for the next push. If the last one is still under way, it is moved to `torn`. */
 int server_renew_arrival(struct server *s, struct err *e);
 void server_release_arrivals(struct server *s);
 
 /* lost.c */
-/* Takes everything from the workers that were lost since and tells of it; how many they are. */
+/* Drops the workers that were lost since the last call: hands out their slices again and reports
+ * them. Returns their number. */
 int server_drop_lost(struct server *s);
-/* What the server took of a worker so far: also the gradients in a group that is not complete. The
- * caller releases out->staleness. */
+/* Counts what the server has taken from a worker, including gradients in a group that is not
+ * complete. The caller releases out->staleness. */
 void server_account(const struct server *s, int rank, struct departure *out);
 
 /* seats.c */
-/* The worker that was admitted is one as any other from here on, and gets its first slice. */
+/* Makes the admitted worker a client like the others, with a first slice. */
 int server_take_back_seat(struct server *s, struct err *e);
 
 /* evaluation.c */
 int server_begin_evaluation(struct server *s, struct err *e);
-/* A worker's result of a test slice. */
+/* Takes a worker's result of a test slice. */
 int server_evaluated(struct server *s, const struct push_head *push, struct err *e);
-/* What a user's program measured by itself, on the weights that it was given. */
+/* Takes what a user's program has measured by itself, on the weights that it had received. */
 int server_measured(struct server *s, const struct push_head *push, struct err *e);
 
 #endif
