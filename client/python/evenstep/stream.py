@@ -3,14 +3,16 @@
     es_next ─┬─► to sample ──► the loader's batch sampler
              └─► to begin  ──► the loop, one at a time
 
-A loop that is left early leaves slices that were sampled and never begun; the next loop samples
-them again, so no sample is lost. Sizes follow the balancer; a batch under way keeps the size that
-it was fetched with.
+A slice is sampled when the loader loads its batch, and begins when the loop takes that batch. A
+loop that is left early leaves slices that were sampled and have not begun. The next loop samples
+them again, so no sample is lost. A slice keeps its size when the balancer changes the minibatch.
 
-`steps` is the framework's side of a step: finish_step() does what the last one still has to send,
-begin_slice(piece) begins the next, hand_over() brings what the program holds into the block, and
-take_over() what the rank has changed out of it. untouched() is for reopen() alone: the slice that
-has begun, if no backward pass was made over it.
+`steps` is the framework's part of a step, with these functions:
+    finish_step()       ends the current slice
+    begin_slice(piece)  begins the next one
+    hand_over()         copies what the program has changed to the block
+    take_over()         copies what the rank has changed from the block
+    untouched()         the current slice, if no backward pass was made over it (for reopen())
 """
 
 import sys
@@ -26,13 +28,13 @@ class Stream:
         self.run, self.steps = run, steps
         self.epoch = run.epoch
         self._to_sample, self._to_begin = deque(), deque()
-        self._taken = 0  # of those to begin, the first that the loop has already (take_ahead)
-        self._gave_last = False  # the loop has had the epoch's last one
-        self._last_sampled = False  # the epoch's last slice is in the loader
-        self._over = None  # the epoch of which the last slice has begun
+        self._taken = 0  # how many of _to_begin the loop has taken ahead (take_ahead)
+        self._gave_last = False  # the loop has taken the epoch's last slice
+        self._last_sampled = False  # the epoch's last slice was sampled
+        self._over = None  # the epoch whose last slice has begun; None: none is ending
         self.on_begin = None  # called once, when the first slice has begun
         self._looked_at = None  # a slice that began in a loop which made no pass over it
-        self.in_step = True  # all nodes make the same steps; no: a server takes them as they come
+        self.in_step = True  # all nodes make the same steps; False: under a server
 
     def _fetch(self):
         piece = self.run.next()
@@ -45,7 +47,8 @@ class Stream:
         return queue[0] if queue or self._fetch() else None
 
     def reopen(self):
-        """A new loop over the loader. A batch that the loop before only looked at comes again."""
+        """A new loop over the loader begins. A batch over which the loop before made no pass comes
+        again."""
         piece = self.steps.untouched()
         if piece is not None:
             if piece is not self._looked_at:
@@ -57,7 +60,7 @@ class Stream:
         self.begin_loop()
 
     def begin_loop(self):
-        """What no loop has begun is sampled again, and what one took ahead is taken again."""
+        """Slices that have not begun are sampled again, and those taken ahead are taken again."""
         self._sample_again()
         self._gave_last = False
         self._taken = 0
@@ -105,9 +108,9 @@ class Stream:
             self.in_step = bool(piece.step_count)
 
     def take_ahead(self):
-        """Gives the next slice of the epoch, which begins later, by begin_taken(); None: there is
-        none. Only while the step of every slice but the last one that has begun is made: no more
-        slices may be here."""
+        """Gives the next slice of the epoch before it begins, which begin_taken() does later; None:
+        there is none. The steps of all slices but the current one must be made, since the rank
+        sends only so many slices ahead."""
         if self._gave_last or self.run.over:
             return None
         while len(self._to_begin) <= self._taken:
@@ -121,9 +124,9 @@ class Stream:
         return piece
 
     def begin_taken(self):
-        """Begins the first that was taken ahead. False: the job was stopped."""
+        """Begins the first slice that was taken ahead. False: the job was stopped."""
         self.steps.finish_step()
-        self.close_epoch_if_over()  # of the one before, where the loop is that of the next epoch
+        self.close_epoch_if_over()  # the loop may be that of the next epoch already
         piece = self._to_begin[0]
         if not self.steps.begin_slice(piece):
             self._taken = 0
@@ -133,7 +136,7 @@ class Stream:
         return True
 
     def loop(self):
-        """The slices of an epoch, for the generator that a program's own loop goes over."""
+        """Yields the slices of an epoch, for a loop of the program's own."""
         by_call = asked_by_call(sys._getframe(2))
         if self.run.loops.passing and not by_call and self.run.loops.passes_over():
             return
@@ -145,37 +148,38 @@ class Stream:
             yield piece
 
     def first(self):
-        """The same of those that have come; None: none is here."""
+        """The slice that begins next, if it has come; None: it has not."""
         return self._to_begin[0] if self._to_begin else None
 
     def coming(self):
-        """The slice that begins next; None: there is none."""
+        """The slice that begins next; waits for it. None: there is none."""
         return self._first(self._to_begin)
 
     def at_end(self):
-        """The epoch or the job has no more slices: begin() closes it."""
+        """Has the epoch, or the job, no more slices? Then begin() closes it."""
         piece = self.coming()
         return piece is None or piece.number < 0
 
     def is_over(self):
-        """The run's last epoch is closed: what may still come only says so."""
+        """Is the run's last epoch closed? What may still come only says so."""
         piece = self.coming()
         return self.run.over or piece is None or (piece.number < 0 and piece.epoch < self.epoch)
 
     def is_ending(self):
-        """The epoch's last slice has begun, and the epoch is not closed yet."""
+        """Has the epoch's last slice begun, and is the epoch not closed yet?"""
         return self._over is not None
 
     def close_epoch_if_over(self):
-        """Its last slice's step is made: what follows, an evaluation, sees averaged parameters.
-        True if it was over."""
+        """If the epoch's last slice has begun, ends it and closes the epoch, so that an evaluation
+        that follows sees averaged parameters. Returns whether it did."""
         if self._over is None:
             return False
         self._close_epoch()
         return True
 
     def close_loop(self):
-        """A loop over steps has ended, in an epoch or with it; what follows sees the same."""
+        """A loop over steps has ended, within an epoch or with it. An evaluation that follows sees
+        averaged parameters, too."""
         if not self.close_epoch_if_over() and not self.run.over:
             self._end(self.run.loop_end)
 
@@ -192,7 +196,7 @@ class Stream:
             self._sample_again()
 
     def close(self):
-        """The program ends: what its last step has to send, and the end of its epoch."""
+        """The program ends: ends its last slice and its epoch."""
         if self.run.on_start:
             return  # it never asked for a batch
         self.close_epoch_if_over()

@@ -1,19 +1,19 @@
-"""Batches that the run has made, once more: a process that was started again goes through them
-without a step, so that whatever its program counts is right.
+"""A process that was started again repeats the batches that the run has made, without their steps,
+so that whatever its program counts is right.
 
     batch        0   1   2 │ 3   4   5 │ 6 ✗            three an epoch; a process ends in batch 6
     the next     s   s   s │ s   s   s │ 6   7   8      s: two samples, of which no step is made
 
-A counter of the program's own (`step += 1`, `for i, x in enumerate(loader)`, a loop over
-`range(steps)`, a schedule of another library) decides rates, weights of losses, and where a loop
-ends, and nobody else knows it. Parameters, running statistics and what else prepare() was given are
-afterwards what they were.
+A program may count by itself: `step += 1`, `for i, x in enumerate(loader)`, a loop over
+`range(steps)`, a schedule of another library. Such a count decides learning rates, weights of
+losses and where a loop ends, and nobody else knows it. After the repeated batches, parameters,
+running statistics and everything else that prepare() was given are what they were before.
 
-The others wait meanwhile, so the first batches tell how long all of them would take. Where all
-programs begin anew (after a pause, from a checkpoint), no one knows how long the others would take,
-so a number of batches decides. Where it is too long or they are too many, loops pass over the
-epochs that were made, and go on within the run's epoch behind what was made of it; so they do under
-a server, where each node has a number of batches of its own.
+The other nodes wait meanwhile. So the time of the first few batches decides whether all of them are
+repeated. Where all programs begin anew (after a pause, from a checkpoint) the times of other nodes
+are not known, and the number of batches decides. If it would take too long, nothing is repeated:
+loops skip the epochs that were made, and go on within the current epoch. Under a server nothing is
+repeated either, because each node has made another number of batches.
 """
 
 import contextlib
@@ -29,14 +29,14 @@ class Again:
         self.run, self.place = run, place
         self.may = bool(run.resumed)
         self.all_anew = not run.restarted
-        self.at = self.to = 0  # batches of the run: gone through, made
-        self._epoch = -1  # the run's, whose loop has gone through all that was made of it
+        self.at = self.to = 0  # batches of the run that were repeated, that were made
+        self._epoch = -1  # the current epoch, once its loop has repeated all batches made of it
         self._kept = contextlib.ExitStack()
-        self._passes = None  # over spare batches, as the last one was given
-        self._tried = self._began = 0
+        self._passes = None  # passes over spare batches when the last one was given
+        self._tried = self._began = 0  # batches repeated, and when the second one began
 
     def leave_out(self):
-        """The program knows of restarts, or a library does that makes its loop."""
+        """Repeats nothing: the program, or the library that makes its loop, handles restarts."""
         self.may = False
 
     def covers(self, epoch):
@@ -45,7 +45,7 @@ class Again:
     # ---- a loop
 
     def begins(self):
-        """A loop over batches begins. True: it goes through some once more, first of all."""
+        """A loop over batches begins. Returns whether it first repeats some."""
         if not self.may or not (self.to or self._find()):
             return False
         self.run.loops.check_passing()
@@ -61,7 +61,7 @@ class Again:
         return True
 
     def _find(self):
-        """Where the run is."""
+        """Finds where the run stands. Returns whether there is something to repeat."""
         length, epoch = self.place.length, self.run.loops.repeats_from()
         piece = self.place.stream.coming()
         self.may = bool(length and piece is not None and piece.step_count)
@@ -79,22 +79,24 @@ class Again:
         return self.may
 
     def restore(self):
-        """What stands between loops sees what was there before them."""
+        """Puts back what was kept, for what the program does between loops."""
         self.place.passes.ahead.when_used(self._kept.close)
 
     def rows(self, least):
-        """Samples of the next batch. What a program keeps from batch to batch of an epoch may be of
-        as many rows as the batch, unless it has met others before."""
+        """Samples of the next repeated batch. In the current epoch it has as many as the next real
+        one, since a program may keep something of that size from batch to batch; not if sizes have
+        varied before."""
         piece, passes = self.place.stream.coming(), self.place.passes
         is_earlier = self.at // self.place.length < piece.epoch
         return least if passes.varies or is_earlier else max(least, piece.count)
 
     def give(self):
-        """The loop gets a batch."""
+        """The loop receives a repeated batch."""
         self._passes = self.place.passes.spare.passes
 
     def takes_on(self):
-        """The loop asks for the next one. False: all of them would take too long."""
+        """The loop asks for the next one. False: the rest is not repeated, it would take too
+        long."""
         self._passes = None
         self.at += 1
         self._tried += 1
@@ -128,7 +130,7 @@ class Again:
     # ---- its end
 
     def end(self, complete):
-        """All were gone through, or the rest of them is left out."""
+        """complete: all were repeated; else the rest is left out."""
         self.restore()
         self.may = self.run.loops.repeats = False
         length = self.place.length

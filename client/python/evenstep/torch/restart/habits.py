@@ -1,17 +1,17 @@
-"""When schedules step, for a process whose state is older than the run.
+"""How often schedules step, for a process whose state is older than the run.
 
     epoch          0       1       2       3
     checkpoint         ▲                            the schedule has stepped once
     a process dies                   ✗              its next one is in epoch 2, and so is the rate
 
-Under `sync` another rank gives the schedule of the very step. Where parameters are averaged or a
-server has them, nobody else stands at that step: the state is that of the last checkpoint, or there
-is none. What the run has made since is known, and a state says how often the schedule stepped by
-then: so many times an epoch (a step behind the loop over batches), or a batch (one within it). The
-new process makes the steps that are between. Without a state the first step shows which of the two
-it is, and the schedule moves there.
+Under `sync` another rank sends the schedule's state of the very step that is due. Where parameters
+are averaged, or a server has them, the state is that of the last checkpoint, or there is none. It
+says how often the schedule steps: so many times an epoch (after the loop over batches) or a batch
+(within the loop). What the run has made since is known, so the new process makes the missing steps.
+Without a state the first step of the schedule shows which of the two kinds it is, and the missing
+steps follow.
 
-A schedule that is told where it is (`step(epoch + i / len(loader))`) needs none of this.
+A schedule that is given its position (`step(epoch + i / len(loader))`) needs none of this.
 """
 
 import weakref
@@ -24,13 +24,14 @@ def _whole(steps):
 
 
 class _Habit:
-    """One schedule's: `share` steps for each of `unit`; None: it has not stepped yet."""
+    """A schedule makes `share` steps for each `unit`; None: it has not stepped yet. `made`: its
+    steps in this process. fixed: a state says so."""
 
     def __init__(self, unit=None, share=None, fixed=False):
         self.unit, self.share, self.fixed, self.made = unit, share, fixed, 0
 
     def between(self, then, now):
-        """Steps between two places, dicts by unit."""
+        """Its steps between two places, which are dicts by unit."""
         if self.unit is None:
             return 0
         return max(0, _whole(self.share * now[self.unit]) - _whole(self.share * then[self.unit]))
@@ -40,13 +41,13 @@ class Habits:
     def __init__(self, passes, stream, length):
         self.passes, self.stream, self.length = passes, stream, length
         self.begun = {EPOCHS: 0, BATCHES: 0}  # what the run had made when this process began
-        self.behind = False  # by a state that is older, or by none
+        self.behind = False  # the state is older than that, or there is none
         self._of = weakref.WeakKeyDictionary()
 
     # ---- what the program does
 
     def _made(self):
-        """(unit, of these the run has made): a step of a schedule belongs to them."""
+        """(unit, number of units that the run has made), for a step that a schedule makes now."""
         piece = self.passes.slice
         if piece is None:  # the loop over batches has ended
             return EPOCHS, self.stream.epoch
@@ -56,7 +57,7 @@ class Habits:
         return BATCHES, piece.epoch * self.length + min(self.length, part)
 
     def note(self, scheduler, count):
-        """The program steps it, which is `count` steps. Returns those that it lacks in addition."""
+        """The program steps a schedule, by `count` steps. Returns how many more it must make."""
         if self.passes.run.loops.passing or not self.length:
             return 0
         habit = self._of.setdefault(scheduler, _Habit())
@@ -82,5 +83,6 @@ class Habits:
                 self._of[scheduler] = _Habit(unit, share, fixed=True)
 
     def lacks(self, scheduler, then):
-        """Steps since `then`, in which a state has this schedule, up to where the process began."""
+        """Steps of this schedule from `then`, where its state was taken, to this process's
+        begin."""
         return self._of.get(scheduler, _Habit()).between(then, self.begun)

@@ -1,16 +1,17 @@
-"""Where the program's loop is, for a process that is started again: the steps that it counts, and
-gradients that no optimizer step has used yet.
+"""Where the program's loop stands, for a process that is started again: the number of its step, and
+gradients that were accumulated and not used by a step yet.
 
-    batch            0   1   2   3 │ 4   5 ✗      accumulation by four; a process ends in batch 5
+    batch            0   1   2   3 │ 4   5 ✗      accumulation by four; the process ends in batch 5
     the next process                 s   5   6   7 │ 8   …      s: a batch of which no step is made
 
-A loop that accumulates gradients counts its batches from 0 (`(i + 1) % 4 == 0`, a loop within a
-step), so the new process first gets as many batches without a step as the old one had done since
-its optimizer stepped, and then the gradients that these had left. A state holds both.
+A loop that accumulates gradients counts its batches from 0 (`(i + 1) % 4 == 0`). The process above
+ended after one batch of its second step. So the next process first gets one batch without a step,
+which makes its count right, and then the gradients of batch 4. A state contains both the number of
+such batches (`replays`) and the gradients.
 
-Under `sync` the state is another rank's, of the very slice that is due. In other strategies it is
-that of the last checkpoint: then the slices that came since are counted, and what was accumulated
-is gone.
+Under `sync` the state is that of another rank, taken at the very slice that is due. In other
+strategies it is that of the last checkpoint. Then the slices since the checkpoint are counted, and
+the accumulated gradients are lost.
 """
 
 import contextlib
@@ -28,23 +29,23 @@ class Place:
     def __init__(self, run, stream):
         self.run, self.stream, self.passes = run, stream, stream.steps
         self.zipped, self.again = Zipped(run, self), Again(run, self)
-        self.length = 0  # global batches of an epoch; 0: nobody knows
-        self._passed = -1, 0  # of this epoch so many batches were made by a process before
-        self.step = 0  # of the program's loops over steps()
+        self.length = 0  # global batches of an epoch; 0: not known
+        self._passed = -1, 0  # (epoch, batches of it that an earlier process has made)
+        self.step = 0  # the step of the program's loops over steps()
         self.in_steps = False
         self.in_schedule = False  # within a schedule's step, which counts from the run's beginning
         self.rhythm = Rhythm(run)
         self.replays = 0  # batches without a step that the loop gets first
-        self._behind = 0  # steps of loops over steps() that are over
-        self._counts = False  # an optimizer has stepped: one that is never called tells nothing
-        self._stepped = False  # it has, in the slice under way
-        self._found = 0.0  # parameters, in sum, as the pass under way found them
-        self._before = None  # what the pass under way found: gradients that were kept
-        self._saved = None  # what a state says
-        self._settled = False  # it has been compared with where the run is
-        self._to_restore = None  # gradients, until the first slice has begun
-        self.others_kept = contextlib.nullcontext  # what the program counts: Others.kept
-        self.on_passing_on = lambda then, now: None  # two places, {EPOCHS: …, BATCHES: …}
+        self._behind = 0  # steps of loops over steps() that have ended
+        self._counts = False  # an optimizer has stepped; before that nobody knows whether one will
+        self._stepped = False  # an optimizer has stepped in the current slice
+        self._found = 0.0  # the sum of all parameters when the current pass began
+        self._before = None  # (weight, gradients) that were kept when it began
+        self._saved = None  # (place, gradients) of the state that was loaded
+        self._settled = False  # settle() was called
+        self._to_restore = None  # the same as _saved, until the first slice has begun
+        self.others_kept = contextlib.nullcontext  # keeps what the program counts: Others.kept
+        self.on_passing_on = lambda then, now: None  # called with two {EPOCHS: …, BATCHES: …}
 
     # ---- what the passes tell
 
@@ -76,20 +77,21 @@ class Place:
         return sum(float(s.tensor.detach().sum()) for s in self.passes.blocks.slots)
 
     def _stands(self):
-        """No optimizer has stepped, and parameters are what they were before the pass: one is still
-        to come. A step that is made by hand shows in them."""
+        """Has no optimizer stepped yet, and are parameters unchanged since the pass began? Then a
+        step is still to come. A step that is made by hand changes them."""
         return self._looks() and self._parameters() == self._found
 
     # ---- states
 
     def index(self, piece):
-        """Of a slice's batch, from the run's beginning; that with no step ends its epoch."""
+        """The number of a slice's batch, from the run's beginning. A slice without a step has the
+        number of the next epoch's first batch."""
         if piece.number < 0:
             return (piece.epoch + 1) * self.length
         return piece.epoch * self.length + piece.start // self.run.global_batch
 
     def _due(self):
-        """(number, index) of the slice that is due, as far as they are known."""
+        """(number, index) of the current slice, or of the next one; number -1: not known."""
         piece = self.passes.slice or self.stream.first()
         if piece is not None and piece.number >= 0:
             return piece.number, self.index(piece)
@@ -113,7 +115,7 @@ class Place:
         self.passes.ahead.manner.load(self._saved[0].get("ahead"))
 
     def settle(self):
-        """The run has started: says what has come since the state."""
+        """The run has started: finds out what has come since the state was taken."""
         if self._settled:
             return
         self._settled = True
@@ -132,7 +134,7 @@ class Place:
             self._pass_on(place)
 
     def _pass_on(self, place):
-        """From where a state was taken to the slice that is due."""
+        """Moves from where the state was taken to the slice that is due."""
         piece = self.stream.coming()
         if piece is None or not self.length:
             return
@@ -148,7 +150,7 @@ class Place:
         self.rhythm.pending = self.rhythm.inside = self.replays
 
     def enter_epoch(self):
-        """A loop begins, and the slice that it begins with is here."""
+        """A loop begins, and its first slice has come."""
         self.settle()
         piece = self.stream.first()
         if piece is not None and self.again.covers(piece.epoch):
@@ -158,18 +160,18 @@ class Place:
             self._passed = piece.epoch, max(0, at - self.replays)
 
     def has_entered(self):
-        """A loop over this epoch has begun, or somebody has asked before it."""
+        """Was enter_epoch() called for the current epoch?"""
         return self._passed[0] == self.stream.epoch
 
     def passed(self):
-        """Batches of the epoch that its loop does not give, since a process before this one made
-        them: so `i + 1 == len(loader)` is the last one also where an epoch goes on."""
+        """Batches of the epoch that an earlier process has made. The loop does not get them, and
+        len(loader) does not count them, so `i + 1 == len(loader)` is still the last batch."""
         epoch, passed = self._passed
         return passed if self.stream.epoch == epoch else 0
 
     @torch.no_grad()
     def restore(self):
-        """The first slice has begun."""
+        """The first slice has begun: gradients that were accumulated come back."""
         if self._to_restore is None:
             return
         (place, gradients), self._to_restore = self._to_restore, None
@@ -195,8 +197,8 @@ class Place:
         self.step = max(self.step, self._behind)
 
     def _next(self, seen):
-        """The step after this one. Under a server, where nodes make numbers of batches of their
-        own, the one in which the run is: some come twice, or never."""
+        """The number of the next step. Under a server nodes make different numbers of batches;
+        there it is the step that the run has reached, so a node may see one twice, or never."""
         piece = self.passes.slice
         alike = piece is None or piece.step_count or self.run.workers == 1 or not self.length
         if alike or seen == self.passes.batches:

@@ -1,15 +1,15 @@
-"""Of how many batches the program makes an optimizer's step, for a process that goes on within an
-accumulation.
+"""How many batches the program accumulates for a step, for a process that goes on in the middle of
+an accumulation.
 
     batch       0   1   2   3 │ 4   5   6 ║ 0   1   2   3 │ …       accumulation by four, 7 batches
     a loop                    4           3               4         `or i + 1 == len(loader)`
     another                   4                           7         `(i + 1) % 4 == 0` alone
     a third                   4                   4 (at batch 0)    a count over all epochs
 
-The first two count each epoch's batches from 0, so that of the next epoch's loop needs only the
-batches of this epoch; the third one's count goes on. A state says which of them the program was
-seen to do. What a process that goes on does otherwise than the one before is told: most likely it
-compares its own count with a length that it has asked for before the loop.
+The first two programs count the batches of each epoch from 0. The third counts over all epochs, so
+its loop in a new epoch must also count batches of the epoch before. A state says which kind was
+observed. If a process that goes on accumulates otherwise than the one before it, the log says so:
+most likely the program compares its count with a length that it asked for before the loop.
 """
 
 TOLD = (
@@ -38,19 +38,19 @@ def _es(n):
 class Rhythm:
     def __init__(self, run):
         self.run = run
-        self.pending = 0  # batches with a pass since an optimizer stepped
-        self.inside = 0  # of these, in this epoch
-        self.each = 1  # batches of an optimizer's step
-        self.crosses = None  # the program's count goes on over epochs; None: nobody knows yet
-        self.rest = None  # pending at the end of the last epoch
-        self._sizes = set()  # of steps
-        self._then = None  # those of the processes before this one
-        self._told = False
+        self.pending = 0  # batches with a pass since the last step of an optimizer
+        self.inside = 0  # how many of them belong to the current epoch
+        self.each = 1  # batches of a step
+        self.crosses = None  # the program counts over all epochs; None: not known
+        self.rest = None  # `pending` at the end of the last epoch
+        self._sizes = set()  # batches of steps so far
+        self._then = None  # the same of the processes before this one
+        self._told = False  # the log has said something
 
     # ---- what the passes tell
 
     def batch(self, stepped):
-        """One with a pass is done, and an optimizer has made a step behind it, or has not."""
+        """A batch with a pass has ended. stepped: an optimizer has stepped after the pass."""
         self.pending, self.inside = self.pending + 1, self.inside + 1
         if stepped:
             self._step(self.pending, self.pending > self.inside)
@@ -68,7 +68,7 @@ class Rhythm:
             self._sizes.add(size)
 
     def epoch_ends(self, went_on):
-        """went_on: its loop began within it."""
+        """went_on: this process's loop began in the middle of the epoch."""
         before, self.rest, self.inside = self.rest, self.pending, 0
         if went_on and self._then and self.pending and not before:
             self._tell(LEFT % (self.pending, _es(self.pending)))
@@ -85,7 +85,7 @@ class Rhythm:
                 "sizes": sorted(self._sizes)}
 
     def load(self, place):
-        """What a state says of the processes before."""
+        """Takes what a state says about the processes before this one."""
         then = place.get("rhythm", {})
         self.each = max(self.each, place.get("each", 1))
         self.crosses, self.rest = then.get("crosses"), then.get("rest")
@@ -93,11 +93,11 @@ class Rhythm:
         self._then = set(self._sizes)
 
     def counts_right(self):
-        """This process has gone through all batches that were made."""
+        """This process has repeated all batches that were made, so its counts are right."""
         self._told = True
 
     def of_loop(self, place):
-        """Of the batches that are pending in a state, those that the loop is to count."""
+        """How many of the batches that are pending in a state the loop must count."""
         pending = place["pending"]
         inside = place.get("rhythm", {}).get("inside", pending)
         if self.crosses is None and inside < pending and not self._told:
@@ -105,6 +105,6 @@ class Rhythm:
         return pending if self.crosses else inside
 
     def goes_on(self, place):
-        """The same batches are pending in this process."""
+        """This process goes on with the batches that are pending in the state."""
         self.pending = place["pending"]
         self.inside = place.get("rhythm", {}).get("inside", self.pending)

@@ -1,51 +1,53 @@
-"""Gradients in param.grad that no step has used yet: of slices whose passes were within no_sync(),
-and of former passes over the slice, while a further one is made.
+"""Gradient accumulation: param.grad holds gradients of slices whose passes were within no_sync().
 
     slice              4        5        6
     within no_sync()   yes      yes      no
     param.grad         4        4, 5     4, 5, 6: summed over all ranks, for the optimizer
 
-What they weigh is kept beside them, since the next slice has other samples: they are scaled so that
-they count what they would have counted in a step of their own. A slice without samples has no
-weight that they could go out with: they go with next to none, and are scaled up by as much.
+The gradients are sent with slice 6, which has another number of samples. So `kept` remembers their
+weight, and rescale() scales them so that they count as in a step of their own. If slice 6 has no
+samples on this rank, its weight is 0; then carry() sends them with a tiny weight, scaled up by as
+much.
 """
 
 import torch
 
-TINY = 1e-6  # weight of a slice without samples that carries gradients kept before, of the step's
+TINY = 1e-6  # weight of such a slice without samples, as a part of the step's
 
 
 class Accumulation:
     def __init__(self, run, gradients, weight):
         self.run, self.gradients, self.weight = run, gradients, weight
-        self.keeping = False  # within no_sync
-        self.kept = 0.0  # what those of former slices weigh that are in param.grad; 0: none are
+        self.keeping = False  # within no_sync()
+        self.kept = 0.0  # weight of the gradients that param.grad holds of earlier slices; 0: none
 
     # ---- in a pass
 
     def would_mix(self):
-        """Gradients of former slices, which are whole already, must not stand beside those of this
-        one where these are scaled or counted once for each rank."""
+        """Must the gradients of earlier slices be kept out of param.grad in this pass? They are
+        summed over the ranks already, and this pass's sum would count them once for each rank, or
+        scale them."""
         return self.run.workers > 1 and (
             self.weight.sums or (self.keeping and self.run.sums_gradients)
         )
 
     def rescale(self):
-        """They count beside those of the slice that has begun."""
+        """Scales the kept gradients for the slice that has begun."""
         if self.kept:
             self.gradients.rescale(self.kept / self.weight.share())
 
     def keep(self):
-        """Those of this slice stay, too."""
+        """The gradients of this slice are kept, too."""
         self.kept = self.weight.share() if self.weight.mine else self.kept
 
     def drop(self):
-        """They were summed, or a pass failed."""
+        """Nothing is kept any more: they were summed, or a pass failed."""
         self.kept = 0.0
 
     @torch.no_grad()
     def carry(self, step_count):
-        """They go out with a slice that has no samples. step_count: those of its step."""
+        """Sends the kept gradients with a slice that has no samples. step_count: samples of its
+        step."""
         total = float(step_count or 1)
         self.run.weight(TINY * (1.0 if self.weight.sums else total))
         self.gradients.rescale(self.kept / TINY)
@@ -57,7 +59,8 @@ class Accumulation:
         return self.kept, self.gradients.of_all()
 
     def load(self, saved, are_mine):
-        """Those of another rank stand for this one's, and weigh what this one's samples do."""
+        """are_mine: the state is this rank's. Those of another rank take the place of this one's,
+        with the weight of this one's samples."""
         self.kept, gradients = saved
         if self.kept and not are_mine and self.weight.mine:
             self.kept = self.weight.share()

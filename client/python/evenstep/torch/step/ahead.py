@@ -1,4 +1,4 @@
-"""Batches that the program takes before it has used the one before.
+"""Programs that take the next batch from the loader before they have used the current one.
 
                 one ahead            late step            one ahead, taken within the pass
     take 0      begins 0             begins 0             begins 0
@@ -6,15 +6,16 @@
     pass, step  of 0                 step of 0            pass 0
     take 2      begins 1, 2 waits    (forward begins 1)   begins 1, 2 waits
 
-A slice begins where its batch is taken, unless the batch before is still to be used: then it waits.
-One that waits begins where the program takes the next one, and where only the step of the one
-before was due (nanoGPT asks for a batch between backward() and step()), at the next forward pass.
-So passes use batches in the order in which they were taken.
+A slice of the job begins when its batch is taken, and everything that the program does until the
+next slice begins belongs to it. So if the current batch is still to be used, the slice of the next
+one must wait. It begins when the program takes a further batch (first column), or at the next
+forward pass, if only the step of the current batch was missing (second column: nanoGPT takes a
+batch between backward() and step()). Passes use batches in the order in which they were taken.
 
-What the program does shows at the first pass of its first loop (taken.py), and holds for the loops
-that follow (manner.py): `lag` is how many batches it has in hand behind the one that it uses, 0 or
-1. A program with a lag of 1 uses each batch, since one that it passed over would look like two in
-hand.
+Which kind a program is shows at the first backward pass of its first loop (taken.py), and holds for
+all loops that follow (manner.py). `lag` is the number of batches that it has in hand besides the
+one that it uses: 0 or 1. A program with a lag of 1 must use every batch: if it passed over one,
+that would look as if it had two in hand.
 """
 
 import functools
@@ -50,15 +51,16 @@ CHANGED = (
 
 
 class _Waiting:
-    """A batch that is taken. piece: its slice, None if no step is made of it."""
+    """A batch that was taken and whose slice has not begun. piece: the slice; None: the batch is a
+    spare one (spare.py)."""
 
     def __init__(self, piece):
         self.piece, self.rows, self.seconds = piece, None, 0.0
 
 
 class Watch:
-    """Calls for what is due before a forward pass of any module and before a model is saved; while
-    something is due alone."""
+    """Between begin() and end(), calls `forward` before a forward pass of any module, and `saves`
+    before a model is saved."""
 
     def __init__(self, forward, saves):
         self.forward, self.saves = forward, saves
@@ -87,12 +89,13 @@ class Watch:
 class Ahead:
     def __init__(self, run, passes):
         self.run, self.passes, self.stream = run, passes, None
-        self.lag = None  # of this loop; None: no pass has told yet
+        self.lag = None  # of this loop; None: not known before the first pass
         self.manner = Manner()
         self._waiting = deque()
-        self._used = self._stepped = True  # the current batch, by a pass and by a step behind it
+        self._used = True  # the current batch had a backward pass
+        self._stepped = True  # and an optimizer has stepped since
         self.left_over = False  # the loop has ended, and its last batch had a pass and no step
-        self._ended = False  # the loop has had its last batch, and that one is still in hand
+        self._ended = False  # the loop has had its last batch, and that is still in hand
         self._passed = False  # the batch before the current one had no pass
         self._taken = Taken()
         self._watch = Watch(self._forward, self.evaluates)
@@ -100,7 +103,8 @@ class Ahead:
     # ---- a loop
 
     def reopen(self):
-        """A loop over batches begins. True: the last batch of the loop before is still in hand."""
+        """A loop over batches begins. Returns True if the last batch of the loop before is still in
+        hand."""
         self._watch.end()
         in_hand = self._ended and (self._steps_later() if self._used else self.lag == 1)
         if in_hand:
@@ -114,14 +118,15 @@ class Ahead:
         return in_hand
 
     def _let_go(self):
-        """The loop before was left, or its last batch was passed over."""
+        """Forgets the batches of the loop before: it was left, or its last batch was passed
+        over."""
         self._waiting.clear()
         self.passes.spare.leave()
         if self._ended and not self._used:
             self.passes.finish_step()
 
     def next(self):
-        """The slice of the batch that the loop takes now, or None: the loop ends."""
+        """The program takes a batch. Returns its slice; None: the loop ends."""
         self._move_on()
         if self._waits():
             piece = self.stream.take_ahead()
@@ -142,16 +147,16 @@ class Ahead:
         return piece
 
     def _waits(self):
-        """The batch that is taken now begins later."""
+        """Must the slice of the batch that is taken now wait?"""
         if self._used:
             return self._steps_later()
         served = self.passes.slice is not None and not self.passes.slice.step_count
         return self.lag != 0 and not served  # a server says late which slice comes next
 
     def _steps_later(self):
-        """The step behind the pass over the current batch is perhaps still to come. Until the first
-        step nobody knows: then the next slice waits, unless parameters may change as it begins and
-        nothing tells of the forward pass before which it is to begin."""
+        """May the step of the current batch still come, after its pass? Before the first step of
+        the program nobody knows; then the next slice waits. It does not wait if parameters may
+        change when it begins and no forward pass of a module is seen, at which it could begin."""
         piece, spare, manner = self.passes.slice, self.passes.spare.at_hand, self.manner
         if self._stepped or (piece is None and not spare):
             return False
@@ -165,7 +170,7 @@ class Ahead:
             self._watch.begin()
 
     def _move_on(self):
-        """The program asks for another batch, so it goes on with the next one that it has."""
+        """The program takes a further batch, so it now uses the one that waits."""
         if not self._waiting:
             return
         if not self._used:
@@ -175,8 +180,8 @@ class Ahead:
         self._move(checks=self.manner.within)
 
     def _move(self, checks=False):
-        """The first one that waits is the one that the program uses. checks: its forward pass has
-        begun, perhaps."""
+        """Begins the slice of the first batch that waits. checks: its forward pass may have begun
+        already, so parameters must not change now."""
         taken = self._waiting.popleft()
         self.passes.spare.leave()
         self._watch.end()
@@ -191,7 +196,7 @@ class Ahead:
         self.run.loaded_in(taken.seconds)
 
     def given(self, batch, seconds):
-        """The loop gets this one, which was loaded in so many seconds."""
+        """The loop receives this batch, which took so many seconds to load."""
         passes = self.passes
         passes.idle.given()
         self._note(batch)
@@ -217,7 +222,7 @@ class Ahead:
     # ---- batches of which no step is made
 
     def spare(self, batch):
-        """The loop gets such a batch."""
+        """The loop receives a spare batch (spare.py)."""
         if self._waits():
             self._wait(None)
         else:
@@ -227,17 +232,17 @@ class Ahead:
         return batch
 
     def spare_ends(self):
-        """The loop asks for the batch behind it, or has no more."""
+        """The loop asks for the batch after a spare one, or ends."""
         self._move_on()
         if not self._steps_later() and (self._used or self.lag == 0):
             self.passes.spare.leave()
 
     def loop_ends(self):
-        """The last one was such a batch."""
+        """The loop ends after a spare batch."""
         self._ended = self.passes.spare.at_hand
 
     def when_used(self, call):
-        """Now, or when the batch that is in hand, of which no step is made, is used."""
+        """Calls `call` now. If a spare batch is in hand, it does so when that was used."""
         if self.passes.spare.at_hand and not self._used:
             self.passes.spare.when_left(call)
         else:
@@ -258,7 +263,8 @@ class Ahead:
         self.lag = self.manner.lag = int(ahead)
 
     def _find_whose(self, loss):
-        """The pass is over the current batch, or over the one that waits."""
+        """A batch waits: is this pass over the current batch, or over the one that waits? In the
+        second case its slice begins."""
         if not self._used and self.lag is None:
             self.manner.within = self._taken.before_last(loss)
             self._tells(self.manner.within or self._taken.is_ahead())
@@ -267,7 +273,7 @@ class Ahead:
         self._move(checks=True)
 
     def weighs(self):
-        """The program says what the batch weighs of which it makes a pass next."""
+        """The program calls weight(), for the batch of its next pass."""
         if not self._waiting or self.lag == 1:
             return
         if not self._used:
@@ -276,7 +282,7 @@ class Ahead:
             self._move(checks=True)
 
     def has_stepped(self):
-        """An optimizer has made its step."""
+        """An optimizer has stepped."""
         self.manner.steps, self._stepped = True, self._used
         self.manner.late |= bool(self._waiting) and self._used and self.lag != 1
         if self._ended and self._used and self.passes.spare.at_hand and not self._waiting:
@@ -293,8 +299,7 @@ class Ahead:
             self._move()
 
     def evaluates(self):
-        """The program evaluates, saves, or says what it has found: the epoch's last step is
-        made."""
+        """The program evaluates, saves or logs. If its loop has ended, the epoch is closed now."""
         is_made = self._stepped or not (self.manner.steps or self.lag == 1)
         if self._ended and self._used and is_made and not self._waiting:
             self._watch.end()

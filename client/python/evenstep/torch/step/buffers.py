@@ -1,33 +1,33 @@
-"""Buffers that training moves, other than batch norms' statistics, which are averaged: each node
-has its own.
+"""Buffers of modules that change in training. Statistics of batch norms are averaged over nodes and
+do not belong here; of any other buffer each node has its own.
 
-What spectral normalization keeps moves with each forward pass. A process that is started again goes
-through the step that is due from its beginning, so it needs them as they were there: they are set
-aside as a slice begins, those alone that have moved before.
+Spectral normalization, for example, changes a buffer in each forward pass. A process that is
+started again repeats the step that is due, so it needs the buffers as they were when that step's
+slice began. They are copied then, but only those that have changed before.
 
-A buffer that follows parameters is the same on all nodes. One that follows the batch (a codebook, a
-running mean of the inputs) is another on each, which nobody sees, so the program is told of the
-first one. PyTorch's own modules have buffers of the first kind, but for those that quantize.
+A buffer that is computed from parameters is the same on all nodes. One that is computed from the
+batch (a codebook, a running mean of the inputs) differs between nodes, and the log says so for the
+first one. PyTorch's own modules have buffers of the first kind, except those for quantization.
 """
 
 from collections import namedtuple
 
 import torch
 
-# mine: it may follow the samples; unseen: its version does not tell that it has moved
+# mine: it may be computed from the batch; unseen: its version does not show that it has changed
 _Watched = namedtuple("_Watched", "model name buffers key mine unseen")
 
 
 class Buffers:
-    """known: tensors that stand in the block. What runs in every step looks at version counters
-    alone, of the buffers that there are as the run begins, but for those of torch.ao."""
+    """known: statistics in the block. Each step compares the version counters of the buffers that
+    exist when the run begins, which costs little."""
 
     def __init__(self, run, models, known):
         self.run, self.models = run, models
         self._known = {id(tensor) for tensor in known}
         self._watched = None
         self._versions, self._slices = [], 0
-        self._aside = {}  # (model, name): value as this slice began
+        self._aside = {}  # (model, name): value when this slice began
         self._told = run.workers == 1
 
     def _find(self):
@@ -44,7 +44,8 @@ class Buffers:
                         yield _Watched(i, full, module._buffers, name, mine, quantizes)
 
     def _versions_now(self):
-        """A kernel that quantizes moves what it observes without a new version."""
+        """Kernels for quantization change a buffer without a new version, so those count as changed
+        in each slice."""
         self._slices += 1
         there = [w for w in self._watched if w.key in w.buffers]
         return [(id(w.buffers[w.key]), self._slices if w.unseen else w.buffers[w.key]._version)
@@ -90,7 +91,7 @@ class Buffers:
         )
 
     def values(self, in_a_step):
-        """[{name: tensor}] of each model; in_a_step: as the slice under way began."""
+        """[{name: tensor}] of each model; in_a_step: as they were when the current slice began."""
         aside = self._aside if in_a_step else {}
         return [
             {

@@ -1,13 +1,12 @@
-"""param.grad of each parameter, and its place in the shared block: what leaves as it is ready, what
-comes back summed, and what stands aside meanwhile.
+"""Moves gradients between param.grad and the shared block.
 
     param.grad ─ hook: copied, the rank is told ─► block ─ summed over all ranks ─► param.grad
 
-Four kinds stand aside:
-    stashed   from before a batch that weighs nothing, which is to leave none of its own
-    kept      from before batches of which no step is made
-    before    of former passes over the slice, summed already, while a further pass sends its own
-    former    the same of another rank, until a pass follows that counts
+What param.grad held before a pass is sometimes set aside and put back afterwards:
+    _stashed   before a batch of weight 0, which must leave no gradients
+    _kept      before spare batches (spare.py), of which no step is made
+    before     before a further pass over the slice: the sums of the passes so far
+    _former    the same, received from another rank, until a pass follows that counts
 """
 
 import torch
@@ -17,20 +16,20 @@ from .streams import on_gpu, streams_of
 
 class Gradients:
     def __init__(self, run, blocks, opens):
-        """opens(): at a hook outside of any pass that was seen to begin; False: it counts not."""
+        """opens() is called at a hook when no pass is open; False: ignore this hook."""
         self.run, self.blocks, self.opens = run, blocks, opens
         self.open = False  # a pass is under way
-        self.quiet = False  # what it computes is not copied out
+        self.quiet = False  # its gradients are not copied to the block
         self.before = None
         self._stashed = self._former = self._kept = None
-        self._fired = [False] * len(blocks.slots)
+        self._fired = [False] * len(blocks.slots)  # this pass has reached the parameter
         self._at = [view.data_ptr() for view in blocks.gradients]
-        self._gpu = None  # streams.py, if the parameters are there
+        self._gpu = None  # streams.py, if the parameters are on a GPU
         self._unhooked = list(range(len(blocks.slots)))
         self.hook()
 
     def hook(self):
-        """A parameter that was frozen may train now."""
+        """Adds hooks to parameters that had none because they were frozen."""
         if not self._unhooked:
             return
         slots, frozen = self.blocks.slots, []
@@ -42,7 +41,7 @@ class Gradients:
         self._unhooked = frozen
 
     def _ready(self, i):
-        """The hook of a parameter."""
+        """The hook of parameter i."""
         view, tell = self.blocks.gradients[i], self.run.ready
         at, strided = self._at[i], torch.strided
 
@@ -78,7 +77,7 @@ class Gradients:
             self._gpu = streams_of(self.run, self.blocks.outside)
 
     def end(self):
-        """Whatever is copied out has arrived."""
+        """Ends the pass when all copies have arrived."""
         self.open = False
         if self._gpu is not None:
             self._gpu.finish()
@@ -91,15 +90,15 @@ class Gradients:
             self._gpu.drop()
 
     def claim(self):
-        """The block's gradients are to be written."""
+        """Waits until the block's gradients may be written."""
         if self._gpu is not None:
             self._gpu.claim()
 
     @torch.no_grad()
     def complete(self, counts, goes_on):
-        """The block has what the pass has not reached: nothing, or what passes before it have left.
-        counts: its slice has samples; goes_on: what they have left counts here too, as it does
-        where it is kept, or where a mean of all ranks' sums is what it was."""
+        """Fills the block for the parameters that the pass has not reached: with zeros, or with
+        what earlier passes have left in param.grad. counts: the slice has a weight. goes_on: what
+        earlier passes have left counts in this step, too."""
         if counts and all(self._fired):
             return
         for i, (slot, to) in enumerate(zip(self.blocks.slots, self.blocks.gradients)):
@@ -113,7 +112,8 @@ class Gradients:
                 to.zero_()
 
     def give_back(self):
-        """param.grad becomes the sum. One that nobody's pass reached stays as it is."""
+        """param.grad becomes the sum. It stays as it is where no rank's pass has reached the
+        parameter."""
         for i, slot in enumerate(self.blocks.slots):
             param, sum_ = slot.tensor, self.blocks.gradients[i]
             if not self._fired[i] and not (param.requires_grad and sum_.any()):
@@ -147,7 +147,7 @@ class Gradients:
                     slot.tensor.grad.mul_(ratio)
 
     def send(self):
-        """They go out as they stand."""
+        """Copies param.grad to the block as it stands."""
         for slot, to in zip(self.blocks.slots, self.blocks.gradients):
             grad = slot.tensor.grad
             if grad is None:
@@ -156,13 +156,13 @@ class Gradients:
                 to.copy_(grad)
 
     def stash(self):
-        """A batch that weighs nothing follows."""
+        """A batch of weight 0 follows."""
         self._stashed = self.of_all()
         self._clear()
 
     def unstash(self):
-        """That batch leaves no gradients, but its parameters count as used. False: there was
-        none."""
+        """Puts back what stash() has set aside; the pass's parameters count as reached. False:
+        nothing was stashed."""
         if self._stashed is None:
             return False
         self.become(self._stashed)
@@ -170,22 +170,22 @@ class Gradients:
         return True
 
     def keep(self):
-        """Before a pass over a batch of which no step is made. False: they are kept already."""
+        """Keeps param.grad before a pass over a spare batch. False: it is kept already."""
         if self._kept is not None:
             return False
         self._kept = [g if g is None else g.clone() for g in self.of_all()]
         return True
 
     def put_back(self, cleared):
-        """That batch leaves no gradients. cleared: but where there are none now, which is what the
-        program has made of its own."""
+        """Puts back what keep() has kept. cleared: not where param.grad is None now, because the
+        program has cleared it itself."""
         kept, self._kept = self._kept, None
         for slot, grad in zip(self.blocks.slots, kept):
             if slot.tensor.grad is not None or not cleared:
                 slot.tensor.grad = grad
 
     def set_aside(self):
-        """A further pass over the slice follows."""
+        """Sets param.grad aside before a further pass over the slice."""
         self.before = self.of_all()
         for i, (grad, in_block) in enumerate(zip(self.before, self.blocks.gradients)):
             if grad is not None and grad.data_ptr() == in_block.data_ptr():
@@ -193,16 +193,17 @@ class Gradients:
         self._clear()
 
     def follow(self, gradients):
-        """Another rank's were set aside: the next pass that counts is a further one to them."""
+        """Takes what another rank has set aside; the next pass that counts is a further one."""
         self._former = gradients
 
     def counted(self):
-        """The pass was one that counts."""
+        """The pass counts."""
         if self._former is not None:
             self.before, self._former = self._former, None
 
     @torch.no_grad()
     def add_before(self):
+        """Adds what set_aside() has set aside to the new sums."""
         if self.before is None:
             return
         before, self.before = self.before, None

@@ -1,5 +1,6 @@
-"""How the program takes batches, as it has shown so far. It holds for the loops that follow, and
-for a process that is started again, which could not find it out within a step: a state has it."""
+"""How the program takes batches, as found so far. It holds for all loops that follow. States
+contain it, because a process that is started again in the middle of a step could not find it
+out."""
 
 LOOKS_MOST = 64  # batches in which an optimizer's first step is waited for
 
@@ -10,9 +11,9 @@ class Manner:
         self.begin_phase()
 
     def begin_phase(self):
-        """The program goes on with other loops."""
-        self.lag = None  # batches in hand, 0 or 1, in the loop before; None: there was none
-        self.late = False  # it takes a batch between a pass and its step
+        """A second phase of the program begins, with loops of another kind."""
+        self.lag = None  # batches in hand besides the one in use, 0 or 1; None: not known
+        self.late = False  # it takes a batch between a backward pass and its step
         self.within = False  # it takes one between a forward pass and its backward pass
         self.steps = False  # an optimizer has stepped
 
@@ -20,9 +21,9 @@ class Manner:
         return self.lag, self.late, self.within, self.steps
 
     def load(self, saved):
-        """By a process before this one; None: it said nothing."""
+        """What the process before this one has found; None: nothing."""
         self.lag, self.late, self.within, self.steps = saved or self.save()
 
     def is_unknown(self, batches):
-        """No optimizer has stepped in these batches, and one may still do."""
+        """Has no optimizer stepped so far, in so few batches that one may still?"""
         return not self.steps and batches < LOOKS_MOST

@@ -1,36 +1,36 @@
-"""A backward pass: gradients leave for the rank as they are ready, and come back summed.
+"""What happens in a backward pass: gradients are sent as they are ready, and come back summed.
 
     loss.backward()
-      begin()                first, by backward.py: autograd's outermost call
-      gradients.py           hooks: each gradient is copied into the block, libevenstep is
-                             told, and tells the rank when a bucket is complete; the exchange
-                             overlaps
-      end()                  last: waits until the rank has answered
+      begin()                called first, by backward.py
+      gradients.py           hooks: each gradient is copied to the block, and libevenstep tells the
+                             rank when a bucket is complete; the exchange overlaps with the pass
+      end()                  called last: waits for the rank's answer
     clipping, scaler, optimizer.step() see gradients that are summed over all ranks
 
-A rank that is the only one of a strategy that sums takes no gradients: they stay where autograd
-puts them, and nothing is copied. Whatever runs in every step looks up little and makes no tensors,
-since a small network's step lasts half a millisecond.
+One rank alone. If a strategy that sums has one rank, nothing is copied: gradients stay where
+autograd puts them. A small network's step takes half a millisecond, so whatever runs in every step
+must be quick: it makes no tensors and looks up little.
 
-Nested backwards (checkpointing) belong to the outermost one. Where autograd is entered by a way
-that backward.py does not see, the first hook opens the pass and an engine callback ends it.
+Nested passes (activation checkpointing) belong to the outermost one. If autograd is entered in a
+way that backward.py does not see, the first hook begins the pass and an engine callback ends it.
 
-The rank answers what the optimizer does: step on the sum, leave its step out (a server made it, or
-a pass failed on some rank), or step on the local gradients and send the difference, which is taken
-when the next slice begins.
+The answer says what the optimizer does: step on the sum; leave its step out, because a server has
+made it or a pass has failed on some rank; or step on the local gradients and send the difference,
+which is done when the next slice begins.
 
-A further pass over the same slice sends its own gradients alone. What param.grad held before, which
-is summed already, is set aside and added to the new sum. Where the difference of the step is sent,
-a further pass is the program's own and the rank does not hear of it.
+A further pass over the same slice sends only its own gradients. The sums of the passes before are
+set aside, and added to the new sum. In strategies that take differences the rank hears nothing of a
+further pass.
 
-Where losses are sums, what param.grad holds of slices before (accumulation) is set aside, too: each
-node has the same, which the sum would count once for each.
+Accumulation. Where losses are sums, the gradients of earlier slices are set aside, too. Each node
+has the same ones, and the sum would count them once for each node.
 
-A slice is settled once its gradients were sent. Within no_sync they are kept. When the next slice
-begins, they are summed by themselves where all ranks sum in each step anyway, so that any rank has
-what an accumulation has so far; else the slice is settled as held back. A slice without samples
-(another rank had them all) still gives the program a batch, so that its loop makes the same calls
-as everybody's; that batch weighs nothing.
+A slice is settled when its gradients were sent. Those of a pass within no_sync() are kept instead.
+If all ranks sum in each step anyway, they are summed when the next slice begins, so that every rank
+has the whole accumulation; else the slice is settled as held back.
+
+A slice without samples, because other ranks have them all, still gives the program a batch, so that
+its loop makes the same calls as on other nodes. That batch has weight 0.
 """
 
 import torch
@@ -54,18 +54,18 @@ from .weight import Weight
 class Passes:
     def __init__(self, run, blocks, optimizers, reduction):
         self.run, self.blocks = run, blocks
-        self.slice = None  # begun, and not yet followed by another
-        self.batches = 0  # slices begun
-        self.samples = 0  # of the slice
-        self.varies = False  # the program has had another number of them in one epoch
-        self.settled = True  # its gradients were sent
+        self.slice = None  # the current one: begun, and not followed by another yet
+        self.batches = 0  # slices that have begun
+        self.samples = 0  # of the current slice
+        self.varies = False  # slices of one epoch had different numbers of samples
+        self.settled = True  # the gradients of the current slice were sent
         self.touched = False  # a pass over it has begun
-        self.held_back = False  # the last one was within no_sync
-        self.stepped = False  # an optimizer may step: gradients of this slice were summed
+        self.held_back = False  # the last pass was within no_sync()
+        self.stepped = False  # its gradients were summed, so an optimizer may step
         self.answer = STEP
         self._own = False  # gradients of this pass stay where they are: the rank takes none
-        self._local = False  # a further pass of which the rank does not hear
-        self._further = False  # the last pass was one more over its slice
+        self._local = False  # a further pass of which the rank hears nothing
+        self._further = False  # the last pass was a further one over its slice
         self.optimizers = Optimizers(run, optimizers)
         self.gradients = Gradients(run, blocks, self._opens)
         self.weight = Weight(run, has_batch_norm(blocks.models), reduction == "sum")
@@ -87,7 +87,7 @@ class Passes:
     # ---- between slices
 
     def finish_step(self):
-        """Whatever belongs to the slice before is done: its step, and what it still has to send."""
+        """Ends the current slice: its step is made, and what it still has to send is sent."""
         if self.gradients.open:
             self.abandon()
         if self.slice is None:
@@ -110,20 +110,20 @@ class Passes:
         self.stepped = False
 
     def in_a_step(self):
-        """A slice has begun, and a pass was made over it."""
+        """Has a slice begun, and a pass over it been made?"""
         return self.slice is not None and self.touched and not self.spare.at_hand
 
     def follows_a_pass(self):
-        """The slice that has begun had no pass, and the one before had one."""
+        """Had the current slice no pass yet, and the one before one?"""
         trained = self.idle.trained and self.idle.row == 0
         return self.slice is not None and not self.touched and trained
 
     def untouched(self):
-        """The slice that has begun, if no pass was made over it."""
+        """The current slice, if no pass was made over it; else None."""
         return None if self.touched else self.slice
 
     def begin_slice(self, piece):
-        """False: the job was stopped."""
+        """Begins this slice. False: the job was stopped."""
         self.finish_step()
         held = self.run.holds()
         self.blocks.check(copy=held)
@@ -165,15 +165,15 @@ class Passes:
             self.weight.judge(*values)
 
     def former_gradients(self):
-        """Those of the passes that were made over this slice, in the middle of a further one, for a
-        state."""
+        """For a state that is taken in the middle of a further pass: the sums of the passes so
+        far."""
         return self.gradients.before if self._further else None
 
     # ---- the pass
 
     def _opens(self):
-        """A pass begins at a hook, since autograd was entered by a way that backward.py does not
-        see."""
+        """A hook was called outside of a pass, because autograd was entered in a way that
+        backward.py does not see: begins one. False: there is no slice for it."""
         if self.spare.at_hand or self.slice is None:
             return False
         self.begin()
@@ -234,7 +234,7 @@ class Passes:
             self.changed.pass_ends(self.blocks.slots)
 
     def _sum(self):
-        """The rank has the gradients, and sums; what becomes of them."""
+        """Waits for the rank's answer, and follows it."""
         self.answer = self.run.gradients(*self._figures())
         self.optimizers.served |= self.answer == SKIP and self.samples > 0
         self.settled = self.stepped = True
@@ -243,7 +243,7 @@ class Passes:
         self.gradients.add_before()
 
     def _follow(self):
-        """What the rank's answer means for gradients and parameters."""
+        """Does with gradients and parameters what the answer says."""
         if self.answer == STEP:
             if not self._own:
                 self.gradients.give_back()
@@ -264,8 +264,8 @@ class Passes:
             self.blocks.remember()
 
     def abandon(self):
-        """An exception ended the pass: no rank makes the step of this slice, unless the rank knows
-        nothing of the pass."""
+        """An exception has ended the pass. No rank makes the step of this slice, unless the rank
+        has heard nothing of the pass."""
         former = None if self._further else self.gradients.before
         self.gradients.drop()
         if former is not None:
@@ -284,8 +284,8 @@ class Passes:
 
     @torch.no_grad()
     def _sum_held_back(self):
-        """Of a slice whose last pass was within no_sync. Where all ranks sum in each step anyway,
-        its gradients are summed behind its passes: then any rank has those of an accumulation."""
+        """Sums the gradients of a slice whose last pass was within no_sync(), where all ranks sum
+        in each step anyway: then every rank has the whole accumulation."""
         if self.weight.mine:
             self.gradients.send()
         else:
@@ -294,5 +294,5 @@ class Passes:
         self._sum()
 
     def _figures(self):
-        """What the rank is told with gradients."""
+        """Samples, loss and learning rate, for the message to the rank."""
         return self.samples, self.loss.told(self.samples, self.weight), self.optimizers.rate()
