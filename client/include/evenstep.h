@@ -1,4 +1,4 @@
-/* evenstep.h: what makes a training program of yours distributed.
+/* evenstep.h: calls that make your training program distributed.
  *
  * A rank of Evenstep starts the program and owns a block of shared memory: parameters, gradients
  * and running statistics, each one flat array of floats in the order in which the program names its
@@ -16,13 +16,14 @@
  *       }
  *   }
  *
- * A program that nobody started for Evenstep runs alone: the same calls then hand out every sample
- * of every epoch in an order of their own, es_gradients() answers ES_GO_STEP at once, and nothing
- * else happens (es_alone).
+ * A program that was not started by Evenstep runs alone (es_alone): the same calls hand out every
+ * sample of every epoch in a shuffled order, es_gradients() answers ES_GO_STEP at once, and nothing
+ * else happens.
  *
- * Calls return 0 or more, or -1, and es_error() then says in a sentence what failed; after that the
- * program cannot go on with the run. One thread calls at a time. A forked child has none of this:
- * the library closes its socket there, and its calls fail. A signal does not end a wait.
+ * Calls return 0 or more on success and -1 on failure. Then es_error() says in a sentence what
+ * failed, and the program cannot go on with the run. One thread calls at a time. A forked child
+ * cannot use the library: its socket is closed there, and its calls fail. A signal does not end a
+ * wait.
  */
 #ifndef EVENSTEP_H
 #define EVENSTEP_H
@@ -38,12 +39,11 @@ extern "C" {
 #define ES_ABI 1
 int es_abi(void); /* the library's */
 
-/* The sentence of the last call that failed, "" before one did. The library's until the next call
- * fails. */
+/* The sentence of the last call that failed; "": none has. Valid until the next call fails. */
 const char *es_error(void);
 
-/* 1: no rank started this program (EVENSTEP_SOCKET is not set, or is in a child of a program that
- * joined); 0: one did. Never fails. */
+/* 0: a rank started this program; 1: it runs alone (EVENSTEP_SOCKET is not set, or this is a child
+ * of a program that has joined). Never fails. */
 int es_alone(void);
 
 /* ---- join ------------------------------------------------------------------------------------ */
@@ -66,7 +66,8 @@ struct es_optimizer {
     int nesterov;
 };
 
-/* All of it is the caller's and may go when es_join has returned. Set what you know, zero else. */
+/* What a program says about itself. Set what you know, and zero all else. The caller owns all of
+ * it, and may free it when es_join has returned. */
 struct es_about {
     int abi;               /* ES_ABI */
     const char *framework; /* "torch 2.15.0"; may be NULL */
@@ -100,13 +101,13 @@ struct es_run {
     size_t state_bytes;
 };
 
-/* Joins the run: tells the rank what the program is, and gives the block. Blocks until the rank
- * answers (the others may still be starting). If every parameter has `initial`, es_start is part of
- * it. Twice in one process is an error. Needs: parameters, a global batch. */
+/* Joins the run: describes the program to the rank, and fills *run. Blocks until the rank answers;
+ * the others may still be starting. If every parameter has `initial`, it calls es_start, too. It is
+ * an error to call it twice in one process. Needs: parameters, a global batch. */
 int es_join(const struct es_about *about, struct es_run *run);
 
-/* The block holds the program's own first parameters and statistics; returns when it holds those
- * that everybody starts from. Blocks until all ranks are there. */
+/* Call it when the block holds the program's own first parameters and statistics. When it returns,
+ * the block holds those from which all ranks start. Blocks until all ranks are there. */
 int es_start(void);
 
 /* ---- a step ---------------------------------------------------------------------------------- */
@@ -124,74 +125,76 @@ struct es_slice {
                                known yet, one of number -1 may follow */
 };
 
-/* How many epochs the program wants, if es_about did not say. Before es_start. INFINITY: the job's
- * epochs hold if it names some; else slices go on to come until the program leaves (es_leave),
- * which it does at an epoch's end, and all ranks after the same one. */
+/* Says how many epochs the program wants, if es_about did not. Call it before es_start. INFINITY:
+ * the job's epochs, if it names some; else slices go on until the program leaves (es_leave). It
+ * must leave at an epoch's end, on all ranks after the same epoch. */
 int es_epochs(double epochs);
 
-/* The same of a program that may make more epochs, in a second phase: it leaves (es_leave) at the
- * end of its last one, and all ranks after the same. The number is for the job's page; it may be
- * told again, between two epochs. */
+/* The same for a program that may make further epochs in a second phase. It must leave (es_leave)
+ * at the end of its last epoch, on all ranks after the same one. The number is shown on the job's
+ * page. It may be called again between two epochs. */
 int es_epochs_at_least(double epochs);
 
-/* 1 and the next slice; 0: none comes any more, the job is done or stopped. Blocks until the rank
- * has one; up to run.ahead of them may be taken before es_begin of the first, and one more behind
- * it, but under a server. */
+/* Gives the next slice. 1: there is one; 0: no further slice comes, because the job is done or was
+ * stopped. Blocks until the rank has one. Up to run.ahead slices may be taken before es_begin of
+ * the first one; when that has begun, one more, except under a server. */
 int es_next(struct es_slice *slice);
 
 enum { ES_SAVE = 1, ES_OVER = 2 };
-/* The program now works on this slice, and all that belongs to the step before (optimizer, rates)
- * is done: parameters may be averaged or saved meanwhile, and have their new values when it
- * returns. Blocks if the rank holds the program for that. 0: go on. ES_SAVE: give the program's own
- * state by es_state, then call the same function again. ES_OVER: the job was stopped; make no step,
- * and leave. A pass that is still open is given up as by es_abort: a program whose optimizer steps
- * once for several slices calls es_gradients or es_held_back for each of them. */
+/* Begins slice `number`. Call it when the step before is complete (optimizer, rates): the rank may
+ * average or save parameters now, and they have their new values when the call returns. Blocks if
+ * the rank holds the program for that. 0: go on. ES_SAVE: give the program's own state by es_state,
+ * then call the same function again. ES_OVER: the job was stopped; make no step, and leave. If the
+ * pass over the slice before is still open, it is given up as by es_abort. So a program whose
+ * optimizer steps once for several slices calls es_gradients or es_held_back for each of them. */
 int es_begin(int64_t number);
 
-/* 1: the next es_begin (or es_leave) waits for the rank, which then reads the block's parameters
- * and may change them; 0: it does not. es_epoch_end always does. For a program that keeps its
- * parameters elsewhere and copies them. */
+/* For a program that keeps its parameters elsewhere and copies them. 1: in the next es_begin (or
+ * es_leave) the rank reads the parameters in the block, and may change them; 0: it does not. In
+ * es_epoch_end it always does. */
 int es_holds(void);
 
 enum { ES_KEPT = 6 };
-/* Figures of the program's own in the block, *figures[ES_KEPT]: 0 at first, and a process that the
- * same rank starts again finds them as the one before left them. For a few that are newer than the
- * last state that the rank has asked for; nobody else reads them. They stay the library's. */
+/* *figures[ES_KEPT]: a few numbers in the block for the program's own use, 0 at first. A process
+ * that the same rank starts again finds them as the one before left them, so they may be newer than
+ * the last state that the rank has asked for. Nobody else reads them. The library owns them. */
 int es_kept(double **figures);
 
-/* One more backward pass over the slice begun last, before its optimizer step: its gradients alone
- * go into run.grads and are summed too, and the program adds what es_gradients left there before.
- * All ranks make the same number of passes. It weighs the slice's samples, or what es_weight says.
- * For strategies in which the optimizer steps on gradients; others end the job with a sentence. */
+/* Begins a further backward pass over the current slice, before its optimizer step. The program
+ * puts the gradients of this pass alone into run.grads; they are summed, too, and the program adds
+ * what es_gradients has left there before. All ranks make the same number of passes. The weight is
+ * the slice's samples, or that of es_weight. For strategies in which the optimizer steps on
+ * gradients; others end the job with an error. */
 int es_again(void);
 
-/* What this pass's gradient weighs in the mean over ranks, if not its number of samples (tokens).
- * Before es_ready. 0: it is left out. With a loss that is a sum, what it is multiplied with: 1
- * unless it is set. */
+/* Sets the weight of this pass's gradient in the mean over ranks, if it is not the number of
+ * samples (tokens). Call it before es_ready. 0: the gradient is left out. If the loss is a sum, it
+ * is the factor of the gradient, and 1 unless it is set. */
 int es_weight(double weight);
 
-/* The program waited `seconds` for the samples of the slice begun last (its loader was slow): they
- * are shown as loading data, not as computing. Several calls add up. Between es_begin and
- * es_gradients; a program that loads before es_begin tells it after. */
+/* Says that the program has waited `seconds` for the samples of the current slice. They are shown
+ * as loading data, not as computing. Several calls add up. Call it between es_begin and
+ * es_gradients, also if the samples were loaded before es_begin. */
 int es_loading(double seconds);
 
-/* Gradients of parameter tensor `index` are in the block; once for each, in any order. The exchange
- * of a bucket begins when the last of its tensors is ready; that of the bucket that is ready last
- * begins with es_gradients. Never blocks for other ranks. */
+/* Says that the gradients of parameter tensor `index` are in the block. Call it once for each, in
+ * any order. The exchange of a bucket begins when all its tensors are ready; that of the last
+ * bucket begins with es_gradients. Never blocks for other ranks. */
 int es_ready(int index);
 
 /* 1: es_gradients needs the gradients in run.grads. 0: this rank is the only one of a strategy that
- * sums (or the program runs alone), and what it would find there afterwards is what it put there: a
- * program that has its gradients elsewhere need not copy them in and out, as long as a pass does
- * not weigh 0. The same during a run. */
+ * sums, or the program runs alone, so es_gradients would leave there what the program has put
+ * there. A program that has its gradients elsewhere need not copy them then, unless a pass has
+ * weight 0. The answer stays the same during a run. */
 int es_takes_gradients(void);
 
-/* 1: es_gradients sums over several ranks, and es_held_back costs the same exchange, so a program
- * that accumulates may let each slice's gradients be summed. 0: a server takes what es_gradients
- * gives as a step, or nodes step by themselves. The same during a run. */
+/* 1: es_gradients sums over several ranks. es_held_back costs the same exchange then, so a program
+ * that accumulates may let the gradients of each slice be summed. 0: a server makes a step of what
+ * es_gradients gives, or nodes make their steps by themselves. The answer stays the same during a
+ * run. */
 int es_sums_gradients(void);
 
-/* Of nothing but a loss: {.samples = -1, .loss = loss, .correct = -1, .learning_rate = NAN}. */
+/* If only the loss is known: {.samples = -1, .loss = loss, .correct = -1, .learning_rate = NAN}. */
 struct es_result {
     int64_t samples;      /* that the slice really had; -1: its count */
     double loss;          /* mean over them; NaN: not known */
@@ -202,39 +205,41 @@ struct es_result {
 enum es_go {
     ES_GO_STEP = 0,       /* make the optimizer step with what is in run.grads now */
     ES_GO_SKIP = 1,       /* leave it out: run.params are new already */
-    ES_GO_DIFFERENCE = 2, /* make it with your own gradients, then put parameters before minus after
-                            into run.grads and the parameters back to what they were before, and
-                            call es_difference. Under hpsgd with momentum, and under a server
-                            where the optimizer is not plain SGD (es_optimizer.server) */
+    ES_GO_DIFFERENCE = 2, /* make the step with your own gradients; then put parameters before minus
+                            after into run.grads, set the parameters back, and call es_difference.
+                            Under hpsgd with momentum, and under a server if the optimizer is not
+                            plain SGD (es_optimizer.server) */
     ES_GO_VOID = 3, /* leave it out: the backward pass failed on some rank. run.params stay, and
                       run.grads mean nothing */
-    ES_GO_SAVE = 4 /* with has_state: a program of another rank is started again and needs the state
-                      as this slice found it, which that program makes once more: without its
-                      step, and without its gradients where they are kept (es_held_back). Give it
+    ES_GO_SAVE = 4  /* with has_state: the program of another rank was started again, repeats this
+                      slice, and needs the state from the slice's beginning: without this step, and
+                      without the gradients of this slice if you accumulate (es_held_back). Give it
                       by es_state, then call the same function again */
 };
-/* All gradients are in the block: tensors of which es_ready was not called count as ready. Blocks
- * until the rank answers (sync: until all ranks' gradients are summed). result may be NULL. */
+/* Says that all gradients are in the block; tensors without es_ready count as ready. Blocks until
+ * the rank answers (sync: until the gradients of all ranks are summed): enum es_go. result may be
+ * NULL. */
 int es_gradients(const struct es_result *result);
 
-/* Answers ES_GO_DIFFERENCE; run.params are the new ones when it returns. */
+/* Call it after ES_GO_DIFFERENCE; run.params are the new ones when it returns. */
 int es_difference(void);
 
-/* Instead of es_gradients: the program keeps this slice's gradients and adds a later slice's
- * (accumulation). It makes no optimizer step before that. 0, or ES_GO_SAVE. What was kept goes out
- * with the later slice and weighs what that one weighs: if it has another part of its step, scale
- * what was kept by count / step_count of its own slice over that of the later one. A process that
- * is started again gets, with another rank's state, what that rank has kept; where each slice's
- * gradients are summed and the sums are added (es_gradients, and a step after some of them) nothing
- * is lost. */
+/* Call it in place of es_gradients to accumulate: the program keeps the gradients of this slice,
+ * and adds those of a later one to them. It makes no optimizer step before that. 0, or ES_GO_SAVE.
+ * The kept gradients are sent with the later slice and have its weight. If that slice is another
+ * part of its step, scale the kept ones: by count / step_count of their own slice, over that of the
+ * later one. A process that is started again gets another rank's state, and so what that rank has
+ * kept. If the gradients of each slice are summed instead (es_gradients for each, and a step after
+ * some of them), nothing is lost. */
 int es_held_back(const struct es_result *result);
 
-/* Instead of es_gradients: the pass failed half way. Where gradients are summed no rank makes this
- * step, else this one alone leaves it out; always ES_GO_SKIP. */
+/* Call it in place of es_gradients when the pass has failed. Where gradients are summed no rank
+ * makes this step, else only this rank leaves it out. Always ES_GO_SKIP. */
 int es_abort(void);
 
-/* The loop over an epoch's slices has ended. Blocks until what follows (an evaluation) sees
- * averaged parameters. Returns as es_begin does. A program that evaluates after each epoch:
+/* Says that the loop over an epoch's slices has ended. Blocks until an evaluation that follows
+ * would see averaged parameters. Returns as es_begin does. A program that evaluates after each
+ * epoch:
  *
  *   while (es_next(&slice) == 1) {
  *       if (slice.number >= 0) { es_begin(slice.number); … es_gradients(&result); … }
@@ -244,35 +249,36 @@ int es_abort(void);
  */
 int es_epoch_end(int64_t epoch);
 
-/* es_next and es_begin in one, es_epoch_end after an epoch's last slice, and es_leave when there
- * are none any more; for a program that takes no slice ahead and has no state of its own. Slices
- * without samples come too: put zeros into run.grads. Returns as es_next, in the next epoch
- * already: what is logged in this loop counts for the evaluation behind that one (es_epoch_end). */
+/* For a program that takes no slice ahead and has no state of its own: es_next and es_begin in one.
+ * It calls es_epoch_end after an epoch's last slice, and es_leave after the run's last one. Slices
+ * without samples come, too: put zeros into run.grads. Returns as es_next does. After an epoch it
+ * returns in the next one, so what is logged in this loop counts for the next evaluation. */
 int es_step(struct es_slice *slice);
 
-/* ---- telling, saving, leaving ---------------------------------------------------------------- */
+/* ---- logging, saving, leaving ---------------------------------------------------------------- */
 
-/* Metrics for the job's page, a JSON object of numbers by name: {"test_accuracy": 0.98}. They may
- * be a job's target. JSON has no NaN: such a value is the text "nan", "inf" or "-inf". Never blocks
- * for other ranks. */
+/* Logs metrics for the job's page, a JSON object of numbers by name: {"test_accuracy": 0.98}. A job
+ * may have one as its target. JSON has no NaN: such a value is the text "nan", "inf" or "-inf".
+ * Never blocks for other ranks. */
 int es_log(const char *json);
 
-/* Answers ES_SAVE and ES_GO_SAVE: the program's own state (optimizer, random numbers), any bytes;
- * it gets them back as run.state when it is started again. Copied; NULL, 0: it has none. */
+/* Call it after ES_SAVE and ES_GO_SAVE, with the program's own state (optimizer, random numbers),
+ * in any format. The bytes are copied. The program gets them back as run.state when it is started
+ * again. NULL, 0: it has none. */
 int es_state(const void *bytes, size_t n);
 
-/* The program is done with training. Blocks for a last save; returns as es_begin does. The block
- * stays mapped. Leaving twice is harmless; ending without it counts as a crash. */
+/* Says that the program is done with training. Blocks for a last save; returns as es_begin does.
+ * The block stays mapped. Leaving twice is harmless; ending without leaving counts as a crash. */
 int es_leave(void);
 
-/* The program cannot go on, and says why; instead of es_leave. It is started again, up to three
- * times in a row. */
+/* Call it in place of es_leave when the program cannot go on, with the reason. It is started again,
+ * up to three times in a row. */
 int es_failed(const char *sentence);
-/* The same of an exception: what it says ("KeyError: 'x'"), and the file and line of the program
- * that raised it (NULL, 0: not known), which are then fields of the job's error. */
+/* The same for an exception: its text ("KeyError: 'x'"), and the file and line of the program that
+ * raised it (NULL, 0: not known), which become fields of the job's error. */
 int es_raised(const char *sentence, const char *exception, const char *file, int line);
-/* As es_failed, where another try would end in the same way (what the program wants cannot be
- * done): it is not started again, and the job fails with this sentence. */
+/* As es_failed, when another try would end in the same way. The program is not started again, and
+ * the job fails with this sentence. */
 int es_refused(const char *sentence);
 
 #ifdef __cplusplus
