@@ -43,8 +43,8 @@ static const struct route_param list_params[] = {
      job_query_check_conditions},
     {"sort", ROUTE_STRING, 0, 0, NULL,
      "order: created, -created (the newest first, which is usual), priority (the highest first), "
-     "name, or a path as in where, behind a - the greatest first; jobs without that value come "
-     "last",
+     "name, or a path as in where; with a - before it the greatest come first; jobs without that "
+     "value come last",
      job_query_check_order},
     {"cursor", ROUTE_STRING, 0, 0, NULL, "`next` of the page before", NULL},
     {"limit", ROUTE_INT, 1, 500, NULL, "jobs on a page; 50 by default", NULL},

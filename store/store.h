@@ -120,7 +120,7 @@ struct job_query {
     const struct filter *where;
     const char
         *sort; /* "-created" (the newest first), "created", "priority" (the highest first), or
-                         a path (job/filter.h), which falls behind a "-"; jobs without that value
+                         a path (job/filter.h), which falls after a "-"; jobs without that value
                          come last */
     const char *cursor; /* `next` of the page before */
     const char *fields; /* "name,state": only these keys, and the id */

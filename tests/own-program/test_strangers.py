@@ -49,7 +49,7 @@ def test_a_server_trains_it(torch_programs, tmp_path, name):
 def test_clipping_that_a_server_does_not_do_is_told(torch_programs, tmp_path):
     sizes, strategy = [20, 12], {"type": "dbs-sgd"}
     done, _ = on_ranks(torch_programs, "text_bags", tmp_path / "clips", sizes, strategy)
-    told = "a change of the gradients behind backward() (clipping) has no effect"
+    told = "a change of the gradients after backward() (clipping) has no effect"
     assert done.stderr.count(told) == 2
     done, _ = on_ranks(torch_programs, "pictures", tmp_path / "leaves", sizes, strategy)
     assert told not in done.stderr

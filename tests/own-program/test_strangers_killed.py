@@ -52,7 +52,7 @@ def test_one_that_is_killed_within_an_epoch_continues_its_schedule_there(torch_p
     """The new process's loop counts from 0, and its loader is as long as what is left."""
     done = run_killed(torch_programs, run_programs, "fractional_schedule", tmp_path, 5, "backward",
                       "none")
-    assert "epoch 2 goes on behind the first 1 of its 3 batches" in done.stderr
+    assert "epoch 2 goes on after the first 1 of its 3 batches" in done.stderr
 
 
 @pytest.mark.parametrize("at, within, again", [(2, "backward", ""), (5, "", ""), (5, "", "none"),

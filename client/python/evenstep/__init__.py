@@ -109,7 +109,7 @@ def steps(n, batches=1):
         yield from range(n)
         return
     if not hasattr(_program, "steps"):
-        raise Error("evenstep.steps() is of PyTorch programs, behind prepare(): take epochs(n)")
+        raise Error("evenstep.steps() is for PyTorch programs, after prepare(): take epochs(n)")
     yield from _program.steps(n, batches)
 
 

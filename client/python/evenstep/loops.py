@@ -27,7 +27,7 @@ class Loops:
         self._passed = 0  # epochs that loops have passed over
         self._ended = 0  # epochs that this process has made
         self._open = True  # the program's loop says how many epochs there are
-        self._empty = 0  # loops that began behind the run's last epoch
+        self._empty = 0  # loops that began after the run's last epoch
 
     def epochs(self, n):
         """A loop makes n more epochs; how many of them the run had made before this process began.
@@ -81,7 +81,7 @@ class Loops:
         self._passed -= looked
 
     def _start_behind(self):
-        """What stands between or behind loops that are passed over evaluates and saves what the run
+        """What stands between or after loops that are skipped evaluates and saves what the run
         has made, and not the program's first parameters."""
         if self.reload:
             self.run.ensure_started()
@@ -125,10 +125,10 @@ class Loops:
     def epoch_is_made(self):
         self._ended += 1
 
-    # ---- behind the last one
+    # ---- after the last one
 
     def tell_over(self):
-        """A loop begins behind the run's last epoch, so it has no batch. A program that asks for
+        """A loop begins after the run's last epoch, so it has no batch. A program that asks for
         batches until it has some (`while True: for x in loader`) ends there."""
         self._empty += 1
         if self._empty > EMPTY_LOOPS_MOST + self.lacks:

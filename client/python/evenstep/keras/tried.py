@@ -151,7 +151,7 @@ def _of_added(model, batch):
 
 
 class _Kept:
-    """What trying a train_step() changes is as before behind the block: variables of the model and
+    """What trying a train_step() changes is as before after the block: variables of the model and
     of its metrics, what it counts in attributes, random numbers."""
 
     def __init__(self, model):

@@ -8,7 +8,7 @@ equal nodes has a quarter, four times. The program is told, since it alone knows
     step     ├─ batch ─ noise ─┼─ pass ─ optimizer ─┤
     words    617               524                     93 were drawn, for 20 samples
 
-What is drawn behind the pass is of parameters (noise of gradients), and is to be the same.
+What is drawn after the pass is of parameters (noise of gradients), and is to be the same.
 """
 
 import random
@@ -78,6 +78,6 @@ class Draws:
             self.run.say(
                 "this program draws random numbers for the samples of a batch (noise, an "
                 "augmentation), and each node draws the same for its own samples, since all have "
-                "the program's seed: torch.manual_seed(seed + evenstep.rank()) behind prepare(), "
+                "the program's seed: torch.manual_seed(seed + evenstep.rank()) after prepare(), "
                 "or the like of random and numpy.random, gives each node others"
             )

@@ -73,5 +73,5 @@ def tell_hooks(run, slots):
     if hooked and run.workers > 1:
         run.say(
             "the hook of parameter '%s' (register_hook) gets this node's own gradient, and not the "
-            "sum over all nodes: what changes gradients belongs behind backward()" % hooked[0]
+            "sum over all nodes: what changes gradients belongs after backward()" % hooked[0]
         )

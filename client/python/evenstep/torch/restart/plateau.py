@@ -2,7 +2,7 @@
 
 The rate follows from the figures of all epochs, and a schedule keeps what counts of them: the best
 one, how many were no better since, how long it still waits. The process writes them into the block
-behind each epoch's figure, where the next process of this rank finds them (es_kept).
+after each epoch's figure, where the next process of this rank finds them (es_kept).
 
     epoch        0      1      2      3
     checkpoint       ▲                          its figures are those of epoch 0
@@ -29,7 +29,7 @@ class Plateau:
         self._taken = False
 
     def _keeps(self, scheduler):
-        """Of the first phase, behind a loop over batches."""
+        """Of the first phase, after a loop over batches."""
         mine = self.state.phase == 0 and scheduler is only_one(self.state.schedules.given)
         return mine and self.stream.steps.slice is None
 

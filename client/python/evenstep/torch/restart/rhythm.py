@@ -20,7 +20,7 @@ TOLD = (
 )
 LEFT = (
     "the loop of this epoch went on within it, and no optimizer's step was made of its last %d "
-    "batch%s. If the program steps behind an epoch's last batch by a length that it has asked for "
+    "batch%s. If the program steps after an epoch's last batch by a length that it has asked for "
     "before the loop, that step is missing: this loop has fewer batches, so ask for len(loader) in "
     "each epoch"
 )

@@ -86,7 +86,7 @@ class State:
         self.schedules = ScheduleStates(self)
         self.place.on_passing_on = self.schedules.pass_on
         self.phase = -1  # of the program: calls of prepare() before this one
-        self.adopted = 0  # optimizers of this phase that the program has made behind prepare()
+        self.adopted = 0  # optimizers of this phase that the program has made after prepare()
         stream.steps.optimizers.on_adopted = self._adopt
         own = self._kept()
         if own is not None:

@@ -61,7 +61,7 @@ class Spare:
         self.place.enter_epoch()
         if self.place.passed() and not self.stream.steps.batches:
             self.run.say(
-                "epoch %d goes on behind the first %d of its %d batches, so enumerate(loader) "
+                "epoch %d goes on after the first %d of its %d batches, so enumerate(loader) "
                 "counts those that are left, as len(loader) does where it is asked for in this "
                 "epoch: a rate that the program computes by such a counter differs from that of "
                 "the program alone until the epoch ends, and a loop over range(steps) makes as "

@@ -31,7 +31,7 @@ from .taken import Taken
 TOO_FAR = (
     "a batch was taken from the loader while two before it had no backward pass: a program may "
     "have one batch in hand ahead of the one that it uses, and then passes over none. "
-    "DataLoader(num_workers=…, prefetch_factor=…) reads further ahead behind the loop"
+    "DataLoader(num_workers=…, prefetch_factor=…) reads further ahead in the background"
 )
 UNUSED = (
     "the last batch of the epoch had no backward pass, though the loop took each batch before the "
@@ -42,11 +42,11 @@ SERVED = (
     "a batch was taken from the loader before the backward pass of the one before it: under this "
     "strategy a slice of the job ends where the next batch is taken. Take each batch after the "
     "step of the one before, or take the strategy sync; DataLoader(num_workers=…, "
-    "prefetch_factor=…) reads ahead behind the loop"
+    "prefetch_factor=…) reads ahead in the background"
 )
 CHANGED = (
     "a batch was taken between the forward pass over the one before and its step, and parameters "
-    "were averaged there: take it behind the step, or take the strategy sync"
+    "were averaged there: take it after the step, or take the strategy sync"
 )
 
 

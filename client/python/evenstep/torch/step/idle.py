@@ -50,5 +50,5 @@ class Idle:
                 "the thread that makes the backward pass is not the one that takes batches from "
                 "the loader: a slice of the job ends where the next batch is taken, so a thread "
                 "that reads ahead ends one that was never computed. Loop over the loader itself; "
-                "DataLoader(num_workers=…, prefetch_factor=…) reads ahead behind the loop"
+                "DataLoader(num_workers=…, prefetch_factor=…) reads ahead in the background"
             )

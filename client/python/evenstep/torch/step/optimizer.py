@@ -3,7 +3,7 @@
 A step is left out by hiding the gradients from it: every optimizer passes over a parameter whose
 gradient is None, and keeps its momentum as it was.
 
-An optimizer that the program makes behind prepare() takes the place of those that stepped its
+An optimizer that the program makes after prepare() takes the place of those that stepped its
 parameters before: a server is told its rate, and states have it.
 """
 
@@ -23,12 +23,12 @@ def _why_not_summed(passes):
         return (
             "this step stands within the backward pass, in a hook of a parameter "
             "(register_post_accumulate_grad_hook), where the gradients are this node's own: step "
-            "behind backward()"
+            "after backward()"
         )
     if passes.slice is None and passes.ahead.left_over:
         return (
             "the last batches of the epoch had backward passes and no step in their loop, and this "
-            "step stands behind it, where the epoch is closed: step on what is left over within "
+            "step stands after it, where the epoch is closed: step on what is left over within "
             "the loop, `if (i + 1) % n == 0 or i + 1 == len(loader): optimizer.step()`"
         )
     if passes.slice is None:
@@ -41,16 +41,16 @@ def _why_not_summed(passes):
     if passes.follows_a_pass():
         return (
             "the next batch was taken between backward() and this step, and had no backward pass "
-            "yet: a slice of the job ends where the next batch is taken, so take it behind "
-            "optimizer.step(); DataLoader(num_workers=…, prefetch_factor=…) reads ahead behind "
-            "the loop"
+            "yet: a slice of the job ends where the next batch is taken, so take it after "
+            "optimizer.step(); DataLoader(num_workers=…, prefetch_factor=…) reads ahead in the "
+            "background"
         )
     if not passes.touched:
         return (
             "this batch had no backward pass. What torch.autograd.grad() or torch.func gives is "
             "summed by torch.autograd.backward(params, grads), in place of `p.grad = g`"
         )
-    return "the last backward pass before a step stands outside no_sync(), and the step behind it"
+    return "the last backward pass before a step stands outside no_sync(), and the step follows it"
 
 
 def over_ranks(passes, loss):
@@ -78,7 +78,7 @@ class _Watch:
         self.hidden = []
         self.steps = False  # an optimizer that steps the model is within its step
         self.told = weakref.WeakSet()  # optimizers of which the program was told
-        self.later = weakref.WeakSet()  # those that were made behind prepare()
+        self.later = weakref.WeakSet()  # those that were made after prepare()
 
     def mine(self, optimizer):
         """Whether it steps the model; a mixture with parameters that nobody sums is refused."""

@@ -84,7 +84,7 @@ class Served:
     def before_step(self):
         found, self._found = self._found, ()
         if any(p.grad is not grad or grad._version != version for p, grad, version in found):
-            self._say("gradients", "a change of the gradients behind backward() (clipping)")
+            self._say("gradients", "a change of the gradients after backward() (clipping)")
 
     def _say(self, kind, what):
         self._told.add(kind)
