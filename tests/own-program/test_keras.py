@@ -2,11 +2,14 @@
 backends."""
 
 import os
+import subprocess
 
 import numpy as np
 import pytest
 
 from compare import bit_identical, difference
+from conftest import python_with
+from tree import environment
 
 SHARES = [45, 19]
 
@@ -133,3 +136,15 @@ def test_a_model_that_takes_one_size_of_batch_is_refused(keras_programs, run_pro
 def test_a_loop_over_train_on_batch_is_refused(keras_programs, run_programs):
     said = run_programs(keras_programs, "keras_cases", "trains_on_batches").logs[0]
     assert "train_on_batch() knows nothing of the other nodes: take fit()" in said
+
+
+def test_a_backend_without_an_exchange_is_named():
+    program = (
+        "import keras, evenstep\n"
+        "evenstep.prepare(keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)]))\n"
+    )
+    env = {**environment(), "KERAS_BACKEND": "jax", "EVENSTEP_SOCKET": "/nowhere"}
+    ran = subprocess.run([python_with("keras", "jax"), "-c", program], env=env, text=True,
+                         capture_output=True, timeout=120)
+    assert ran.returncode != 0
+    assert "fit() on Keras' backend jax cannot exchange gradients: set KERAS_BACKEND" in ran.stderr

@@ -220,6 +220,7 @@ static void what_cannot_be_run_is_not_sent(void **state)
         {"$/none.py", "cannot find the program"},
         {"$", "is a folder: name the file to run in it"},
         {"$/notes.txt", "does not end in .py and is not executable"},
+        {"$/book.ipynb", "jupyter nbconvert --to script makes a program of it"},
         {"--folder /usr $/train.py", "is not in the folder '/usr'"},
         {"--set seed=1 $/train.py", "--set: 'seed' is not a JSON pointer"},
         {"--set /seed $/train.py", "--set '/seed': expected POINTER=VALUE"},
@@ -232,6 +233,7 @@ static void what_cannot_be_run_is_not_sent(void **state)
     char path[200];
     (void)state;
     write_at("notes.txt", "x", 0644);
+    write_at("book.ipynb", "{}", 0644);
     snprintf(path, sizeof path, "%s/plain", dir);
     assert_int_equal(mkdir(path, 0755), 0);
     write_at("plain/train.py", "print(1)\n", 0644);

@@ -41,7 +41,7 @@ from keras import tree
 
 from .. import take_part
 from ..run import Error, alone
-from . import loop, pipeline, tape, tried, weight
+from . import backends, loop, pipeline, tape, tried, weight
 from .between import Between
 from .describe import is_sum, join, optimizers_of, rule_of, weights_of
 from .rows import AsTheyCome, Rows
@@ -52,6 +52,7 @@ def prepare(model, unfreezes=True):
     that are frozen in the first one."""
     prepared = isinstance(getattr(model.fit, "__self__", None), _Program)
     if not alone() and not prepared:
+        backends.check()
         _Program(model, unfreezes)
         take_part(weight.Calls())
     return model

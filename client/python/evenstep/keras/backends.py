@@ -5,6 +5,19 @@ import math
 import keras
 import numpy as np
 
+from ..run import Error
+
+
+def check():
+    """On JAX a step is a function without side effects, which leaves no place for the exchange."""
+    name = keras.backend.backend()
+    if name not in ("tensorflow", "torch"):
+        raise Error(
+            "fit() on Keras' backend %s cannot exchange gradients: set KERAS_BACKEND to torch or "
+            "tensorflow, where a model of keras.layers trains the same, or write the loop with "
+            "evenstep.arrays" % name
+        )
+
 
 def sizes(variables):
     """Floats of each."""

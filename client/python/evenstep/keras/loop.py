@@ -21,7 +21,7 @@ from keras import tree
 from .. import take_part
 from ..run import Error
 from ..stream import GHOST
-from . import pipeline, tape
+from . import backends, pipeline, tape
 from .describe import Together, join
 from .judged import judge_of
 from .rows import Rows
@@ -44,6 +44,7 @@ def prepare(objects, reduction="mean"):
             "loop of your own models, their optimizers and the training data (a tf.data.Dataset, a "
             "PyDataset or a DataLoader, one of them); an optimizer is one of keras.optimizers"
         )
+    backends.check()
     made = _Data(_as_one(models), optimizers, data[0], reduction == "sum")
     take_part(Calls(made.steps))
     return tree.map_structure(lambda o: made if o is data[0] else o, objects)
