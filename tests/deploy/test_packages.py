@@ -95,8 +95,8 @@ def machine(tmp_path_factory):
             m.ended()
 
 
-def pid_of(machine):
-    return machine.sh("systemctl show -P MainPID evenstep")
+def pid_of(machine, unit="evenstep"):
+    return machine.sh(f"systemctl show -P MainPID {unit}")
 
 
 def ranks(machine):
@@ -120,13 +120,13 @@ def test_an_agent_without_settings_waits_for_them(machine):
                "echo 'secret-file = /etc/evenstep/secret' >>/etc/evenstep/agent.conf; "
                "systemctl start evenstep-agent")
     assert machine.sh("systemctl is-active evenstep-agent") == "active"
-    machine.sh("systemctl stop evenstep-agent")
 
 
 def test_an_upgrade_leaves_a_running_job_alone(machine):
     id = submit(machine, epochs=2000)
     until("it trains", lambda: machine.step(id) > 20)
-    before, service = ranks(machine), pid_of(machine)
+    before, service, agent = ranks(machine), pid_of(machine), pid_of(machine, "evenstep-agent")
+    machine.sh("echo '# an operator was here' >>/etc/evenstep/serve.conf")
     machine.install(packages("0.1.1"))
     assert machine.sh("dpkg-query -W -f '${Version}' evenstep-service") == "0.1.1"
     assert machine.job(id)["state"] == "running" and before
@@ -134,21 +134,42 @@ def test_an_upgrade_leaves_a_running_job_alone(machine):
     step = machine.step(id)
     until("it goes on", lambda: machine.step(id) > step)
     assert machine.job(id)["attempt"] == 1
+    assert machine.sh("tail -n 1 /etc/evenstep/serve.conf") == "# an operator was here"
+    assert machine.sh("systemctl is-active evenstep-agent") == "active"
+    assert pid_of(machine, "evenstep-agent") != agent, "it runs as the old version"
+
+
+def test_an_agent_that_was_not_started_is_not_started_by_an_upgrade(machine):
+    machine.sh("systemctl stop evenstep-agent")
+    machine.install(packages("0.1.2"))
+    assert machine.tells("systemctl is-active evenstep-agent") == "inactive"
+    machine.sh("systemctl start evenstep-agent")
 
 
 def test_a_stop_leaves_no_process_and_the_job_goes_on_after_the_next_start(machine):
     id = next(j["id"] for j in json.loads(machine.cli("jobs --json"))["jobs"]
               if j["state"] == "running")
-    machine.sh("systemctl stop evenstep")
+    machine.sh("systemctl stop evenstep evenstep-agent")
     until("no process is left", lambda: not machine.tells("pgrep -u evenstep"))
-    machine.sh("systemctl start evenstep")
+    machine.sh("systemctl start evenstep evenstep-agent")
     until("it runs again", lambda: machine.job(id)["state"] == "running")
     machine.cli(f"cancel {id}")
 
 
-def test_packages_are_removed_without_a_trace_of_processes(machine):
+def test_a_purge_leaves_data_and_user_and_no_process_or_unit(machine):
+    assert machine.sh("systemctl is-active evenstep evenstep-agent") == "active\nactive"
     machine.sh("apt-get purge -y -q 'evenstep*'")
     assert not machine.tells("pgrep -u evenstep") and not machine.tells("command -v evenstep")
+    assert "evenstep" not in machine.sh("systemctl list-units --all; systemctl list-unit-files")
+    assert "evenstep" not in machine.sh("find /lib/systemd /etc/systemd /usr/lib/sysusers.d")
+    assert not machine.tells("ls /etc/evenstep/serve.conf") and machine.sh("getent passwd evenstep")
+
+
+def test_packages_that_come_back_find_the_jobs(machine):
+    machine.install(packages("0.1.2"))
+    assert machine.sh("systemctl is-active evenstep; systemctl is-enabled evenstep") \
+        == "active\nenabled"
+    assert len(json.loads(machine.cli("jobs --json"))["jobs"]) == 2
 
 
 def test_the_loader_is_told_of_the_library(tmp_path):
