@@ -167,6 +167,48 @@ def test_an_exception_at_the_start_is_put_down_to_a_node_that_may_lack_something
     assert ("Train without b" in [r["title"] for r in found]) is told, found
 
 
+ABSENT = "FileNotFoundError: [Errno 2] No such file or directory: "
+
+
+@pytest.mark.parametrize("said, step, hosts, title", [
+    (ABSENT + "'/data/x.npy'", 0, "xyz", "Train without b"),
+    (ABSENT + "'/data/x.npy'", 0, "xyy", "Train without b and c"),
+    (ABSENT + "'/data/x.npy'", 50, "xyy", "Train without b and c"),
+    (ABSENT + "'/data/x.npy'", 0, "yyy", None),
+    ("ModuleNotFoundError: No module named 'x'", 0, "yyy", None),
+    (ABSENT + "'data/x.npy'", 0, "xyz", None),
+    (ABSENT + "b'x.npy'", 0, "xyz", None),
+    (ABSENT + "'../x.npy'", 0, "xyz", "Train without b"),
+    ("MemoryError: 1 TiB", 0, "yyy", "Train without b"),
+    ("PermissionError: [Errno 13] Permission denied: '/data'", 0, "", "Train without b")])
+def test_what_a_host_lacks_is_put_down_to_all_its_nodes(page, said, step, hosts, title):
+    """A file that no node had was answered by "Train without b", also where all were on one host,
+    or where it was looked for in the program's own folder, which all nodes get."""
+    document = job(state="failed", workers=[worker(i, n) for i, n in enumerate("abc")],
+                   error={"code": "invalid", "node": "b", "message": said,
+                          "program": {"exception": said}}, progress={"step": step})
+    nodes = [{"name": n, "host": h} for n, h in zip("abc", hosts)]
+    found = call(page, "/js/sentences/remedies.js", "m.remedies(" + json.dumps(
+        {"job": document, "artifacts": [], "tests": [], "nodes": nodes}) + ")")
+    told = [r for r in found if r["title"].startswith("Train without")]
+    assert [r["title"] for r in told] == ([title] if title else [])
+    assert all(r["spec"]["nodes"] == [n for n in "abc" if n not in title.split()[2:]]
+               and r["spec"]["workers"] == len(r["spec"]["nodes"]) for r in told)
+
+
+def test_a_file_that_no_node_has_is_answered_by_how_data_are_opened(page):
+    """All nodes of the service are on one host."""
+    said = ABSENT + "'/data/x.npy'"
+    canned.show(page, job(
+        state="failed", workers=[worker(0, "fast-1"), worker(1, "mid")],
+        error={"code": "invalid", "node": "mid", "message": said, "rank": 1, "attempt": 1,
+               "program": {"exception": said, "exit_code": 1, "signal": None, "reason": None}},
+        progress={"step": 0}), artifacts=[{"name": "checkpoints"}])
+    page.wait_text(".evidence", "a path that each node has")
+    page.wait_text("#remedies", "Go on from the last checkpoint")
+    assert "Train without" not in page.text("#remedies")
+
+
 def test_two_losses_at_one_step_do_not_lie_on_each_other(page):
     """It read "failed t", the end of "restart" behind it."""
     at = page.script("""

@@ -55,8 +55,11 @@ function ofProgram(job, alike) {
   const parts = every ? ['The program of every node' + text]
       : node          ? ['The program on ', {node}, text]
                       : ['The program' + text];
-  const evidence =
-      end.signal === 'SIGKILL' ? 'The kernel ends a process so where memory runs out.' : '';
+  const evidence = end.signal === 'SIGKILL' ? 'The kernel ends a process so where memory runs out.'
+      : /^FileNotFoundError/.test(end.exception || '')
+      ? 'Nodes get the program\'s folder alone. Data are opened by a path that each node has, ' +
+          'such as one beneath $EVENSTEP_DATA.'
+      : '';
   return {parts, evidence, key: every ? 'failed:all' : 'failed'};
 }
 

@@ -7,6 +7,7 @@ import {specAgain} from '../spec/tags.js';
 import {duration, known, list, loss, percent, place, plain, plural} from '../text/format.js';
 
 import {becameNaN} from './failure.js';
+import {fault} from './fault.js';
 import {likeChance} from './learning.js';
 import {rateFromFarAbove} from './nextrun.js';
 
@@ -15,16 +16,16 @@ import {rateFromFarAbove} from './nextrun.js';
  * @typedef {{title: string, effect: string, button: string, spec: Api.Spec}} Remedy
  */
 /**
- * `alike`: every node failed with the same words.
- * @typedef {{job: Api.Job, artifacts: string[], tests: Api.Evaluation[], alike?: boolean}} Failed
+ * `alike`: every node failed with the same words. `nodes`: those of the cluster, by which it is
+ * known who shares a host.
+ * @typedef {{job: Api.Job, artifacts: string[], tests: Api.Evaluation[], alike?: boolean,
+ *            nodes?: Api.Node[]}} Failed
  */
 
 const BEST = 'best.safetensors';
 const AMPLE = 1.2; /* times the seconds that are needed */
 /* Codes of errors whose cause may be gone. */
 const PASSING = ['peer', 'timeout', 'unavailable', 'io', 'device', 'not_found'];
-const OF_A_NODE =
-    /^(ModuleNotFound|Import|FileNotFound|Permission|Memory|OS|Connection|Timeout)|CUDA|cuDNN/;
 /** Among the artifacts: there is a checkpoint from which the job can go on. */
 export const CHECKPOINTS = 'checkpoints';
 
@@ -254,34 +255,19 @@ function withTime({job}) {
 }
 
 /**
- * Before the first step the first exception ends all programs, whatever theirs would have been: it
- * tells of its node only where one may lack what another has.
- * @param {Failed} failed
- */
-function mayBeOfEveryNode({job}) {
-  const said = job.error?.program?.exception || '';
-  return said && !((job.progress?.step ?? 0) > 0) && !OF_A_NODE.test(said);
-}
-
-/**
- * On the nodes that did not fail. What is wrong with data is so on every node.
+ * On the nodes that are not at fault.
  * @param {Failed} failed
  * @returns {Remedy | null}
  */
 function withoutNode(failed) {
-  const {job, alike} = failed;
-  const names = (job.workers || []).map((w) => w.node);
-  const rest = names.filter((n) => n !== job.error?.node);
-  if (becameNaN(job) || alike || job.error?.code === 'data' || rest.length === names.length ||
-      rest.length === 0 || job.spec?.cluster || mayBeOfEveryNode(failed)) {
-    return null;
+  const {at, others} = fault(failed);
+  return at.length && others.length ? {
+    title: 'Train without ' + list(at),
+    effect: 'on ' + list(others) + ', with the same global batch',
+    button: 'Start without ' + (at.length > 1 ? 'them' : 'it'),
+    spec: again(failed.job, {nodes: others, workers: others.length})
   }
-  return {
-    title: 'Train without ' + job.error?.node,
-    effect: 'on ' + list(rest) + ', with the same global batch',
-    button: 'Start without it',
-    spec: again(job, {nodes: rest, workers: rest.length})
-  };
+                                    : null;
 }
 
 /**

@@ -19,6 +19,9 @@ export class Remedies {
     /** What the job wrote; null while it is not known. */
     /** @type {string[] | null} */
     this.artifacts = null;
+    /** Of the cluster. */
+    /** @type {Api.Node[]} */
+    this.nodes = [];
     this.asked = false;
     this.list = h('div', {class: 'remedies', id: 'remedies'});
     this.fault = h('div', {role: 'alert'});
@@ -33,28 +36,32 @@ export class Remedies {
     }
     if (!this.asked) {
       this.asked = true;
-      this.readArtifacts();
+      this.read();
     }
     if (!this.artifacts) {
       return;
     }
     const alike = Boolean(job.error?.program?.every_rank) ||
         failedAlike(this.view.logs?.linesOf('all') || [], job);
-    const all = remedies({job, artifacts: this.artifacts, tests: evaluations, alike});
+    const {artifacts, nodes} = this;
+    const all = remedies({job, artifacts, tests: evaluations, alike, nodes});
     refill(this.list, JSON.stringify(all),
         () => [all.length > 0 && h('h2', {class: 'strong', text: 'What you can do'}),
             all.map((r) => this.row(r))]);
     this.view.head.actions.offer(all[0], (pressed, fault) => this.submit(all[0], pressed, fault));
   }
 
-  /* Whether there is a checkpoint to go on from is what a dry run tells. */
-  async readArtifacts() {
+  /* What was written, and who shares a host. Whether there is a checkpoint to go on from is what a
+     dry run tells. */
+  async read() {
     const {job, evaluations: tests} = this.data;
     const dry = () => post('jobs?dryRun=true', continued(job)).then(() => [CHECKPOINTS], () => []);
-    const [written, goesOn] = await Promise.all([
+    const [written, goesOn, nodes] = await Promise.all([
       get(path(this.data.id, 'artifacts')).then((a) => a.artifacts || []).catch(() => []),
-      mayGoOn({job, tests}) ? dry() : []
+      mayGoOn({job, tests}) ? dry() : [],
+      get('nodes').then((all) => all.nodes || []).catch(() => [])
     ]);
+    this.nodes = nodes;
     this.artifacts = [...written.map((/** @type {Api.Artifact} */ a) => a.name), ...goesOn];
     this.update();
   }
