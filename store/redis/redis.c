@@ -101,7 +101,10 @@ static int away(struct store *s, struct err *e, const char *cause)
     if (folder[0] && disk_is_full(folder)) {
         err_set(e, ERR_UNAVAILABLE, "the store at '%s' is away: the disk of '%s' is full (%s)",
                 s->url, folder, cause);
-        err_hint(e, "delete jobs or files there, or start the service with --max-disk");
+        err_hint(e,
+                 "make room there by hand: history/ and checkpoints/ of jobs that have ended, "
+                 "beneath jobs/, may go (`evenstep disk` names jobs); with --max-disk the "
+                 "service keeps room");
         return -ERR_UNAVAILABLE;
     }
     err_set(e, ERR_UNAVAILABLE, "the store at '%s' is away: %s", s->url, cause);

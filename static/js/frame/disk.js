@@ -8,15 +8,36 @@ import {bytes, plural} from '../text/format.js';
 
 const EVERY_MS = 30000;
 const NAMED = 3;
+const FULL = 1 << 20; /* bytes: with less the store does not write (common/machine/disk.c) */
+
+/**
+ * What may go, as parts of a sentence that jobs follow where there are any. A store that cannot
+ * write deletes no job.
+ * @param {Api.Disk} disk
+ */
+function whatMayGo({free_bytes: free, can_go_bytes: goes, data_bytes: data, jobs}) {
+  if ((free || 0) < FULL) {
+    return [
+      'No job can be deleted before there is room: remove history/ and checkpoints/ of jobs that ' +
+      'have ended by hand, beneath jobs/ in its data folder'
+    ];
+  }
+  return [
+    goes ? 'history and checkpoints of jobs that have ended take ' + bytes(goes) +
+            ' (--max-disk, --keep-jobs)'
+         : '',
+    data ? 'uploaded data sets take ' + bytes(data) : '',
+    jobs.length ? 'deleting jobs gives all of theirs back' : ''
+  ].filter(Boolean);
+}
 
 /** @param {Api.Disk} disk */
-function sentence(disk) {
-  return 'The disk of the service is nearly full: ' + bytes(disk.free_bytes || 0) + ' are free. ' +
-      (disk.can_go_bytes ? 'History and checkpoints of jobs that have ended take ' +
-                  bytes(disk.can_go_bytes) + ' (--max-disk, --keep-jobs); '
-                         : '') +
-      (disk.data_bytes ? 'uploaded data sets take ' + bytes(disk.data_bytes) + '; ' : '') +
-      'deleting jobs gives all of theirs back' + (disk.jobs.length ? ', first of all ' : '.');
+export function sentence(disk) {
+  const free = disk.free_bytes || 0;
+  const says = whatMayGo(disk).join('; ');
+  return 'The disk of the service is ' + (free < FULL ? '' : 'nearly ') + 'full: ' + bytes(free) +
+      ' are free.' + (says && ' ' + says[0].toUpperCase() + says.slice(1)) +
+      (disk.jobs.length ? ', first of all ' : says && '.');
 }
 
 /** @param {Api.Disk['jobs']} jobs */
