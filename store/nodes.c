@@ -242,6 +242,11 @@ out:
     return out;
 }
 
+bool store_node_silent(const json_t *node)
+{
+    return 1000 * node_beat_age(node) > STORE_NODE_LOST_MS;
+}
+
 struct script node_remove_script = {.text = LUA_NODE_EVENT LUA_NODE_REMOVE, .by_name = true};
 
 int store_node_remove(struct store *s, const char *name, struct err *e)

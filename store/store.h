@@ -308,6 +308,7 @@ int store_gpu_put(struct store *s, const char *node, const json_t *gpu, struct e
  */
 json_t *store_node_get(struct store *s, const char *name, struct err *e);
 json_t *store_nodes(struct store *s, struct err *e); /* array, by name */
+bool store_node_silent(const json_t *node);          /* lost, whatever an operator asked of it */
 int store_node_remove(struct store *s, const char *name, struct err *e);
 int store_node_set(struct store *s, const char *name, const char *field, const char *value,
                    struct err *e); /* "drained", "disabled" */

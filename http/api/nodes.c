@@ -122,7 +122,7 @@ int api_node_delete(struct request *q, struct reply *out, struct err *e)
     }
     version_of(node, version);
     snprintf(etag, sizeof(etag), "\"%s\"", version);
-    bool silent = node_beat_age(node) > 10, used = *node_user(node);
+    bool silent = store_node_silent(node), used = *node_user(node);
     json_decref(node);
     if (!silent || used) {
         err_set(e, ERR_CONFLICT, "cannot forget node '%s': it %s", name,

@@ -11,6 +11,7 @@ import pytest
 
 from agents import Agent, Wire, now, openmpi, ready, states
 from service import Service, spec, until
+from test_cli import run
 
 NO_NODE = ["--no-local-node"]
 
@@ -136,6 +137,23 @@ def test_a_host_that_is_lost_ends_the_attempt_and_the_job_goes_on_without_it_and
         again = service.submit(
             spec(workers=4, epochs=1, batching={"global_batch": 64, "policy": "equal"}))
         assert "g1" in {w["node"] for w in service.wait(again, "succeeded")["workers"]}
+
+
+def test_a_node_is_forgotten_as_soon_as_it_is_lost_and_comes_back_with_its_agent(service):
+    """The page offered it, and the service refused for 6 s more: "it still reports"."""
+    with Agent(service, "delta", "d1=cpu:1", "d2=cpu:1") as delta:
+        ready(service, "d1", "d2")
+        answer = service.http.delete(service.url + "/api/v1/nodes/d1")
+        assert answer.status_code == 409 and "still reports" in answer.json()["detail"]
+        service.post("nodes/d2/disable")
+        delta.kill()
+        until("d1 is lost", lambda: states(service)["d1"] == "lost")
+        out, err, status = run("forget", "d1", "d2", service=service)
+        assert status == 0, err
+        assert not {"d1", "d2"} & set(states(service))
+        assert run("forget", "d1", service=service)[2] == 6
+        delta.start()
+        ready(service, "d1", "d2")
 
 
 def test_an_agent_that_is_killed_again_and_again_gets_no_attempt_before_it_has_joined_again(
