@@ -80,7 +80,7 @@ static ssize_t take(void *ctx, const char *bytes, size_t n)
         take_line(l, l->line.len > 0 && !l->line.failed ? l->line.data : "");
         buf_reset(&l->line);
     }
-    return (ssize_t)n;
+    return ferror(stdout) ? 0 : (ssize_t)n; /* what cannot be written is not waited for */
 }
 
 int command_events(struct session *s)
@@ -103,7 +103,10 @@ int command_events(struct session *s)
         rc = client_listen(&s->client, path.data, stream, &s->err);
         fclose(stream);
     }
-    if (!stream || rc == 0) {
+    if (ferror(stdout)) {
+        err_clear(&s->err);
+        rc = 0; /* main.c says so */
+    } else if (!stream || rc == 0) {
         rc = err_set(&s->err, ERR_UNAVAILABLE, "%s ended the stream of events", s->client.url);
     }
     buf_release(&l.line);

@@ -76,7 +76,7 @@ int fetch_one(struct session *s, const char *id, const char *folder, const char 
     struct buf path;
     struct err *e = &s->err;
     if (!is_beneath(name)) {
-        return err_set(e, ERR_DATA, "an artifact cannot be named '%.100s'", name);
+        return err_set(e, ERR_IO, "an artifact cannot be named '%.100s'", name);
     }
     if (snprintf(file, sizeof file, "%s/%s", folder, name) >= (int)sizeof file) {
         return err_set(e, ERR_IO, "the path of the artifact '%.100s' is too long", name);

@@ -136,7 +136,7 @@ static int follow(struct log *l)
     for (int failures = 0;; clock_sleep(period)) {
         terminal_end_unread(stdout);
         int ended = has_ended(l), rc = ended < 0 ? ended : read_on(l, ended > 0);
-        if (rc == 0 && ended > 0) {
+        if (rc == 0 && (ended > 0 || ferror(stdout))) { /* main.c says what was not written */
             return 0;
         }
         bool is_waited_for = rc == -ERR_NOT_FOUND && ended == 0;

@@ -1,10 +1,12 @@
 """Logs from the command line: whole, in part, as they grow, and where there is nothing in one."""
 import json
+import os
+import subprocess
 
 import pytest
 
 from service import Service, spec
-from test_cli import run
+from test_cli import EVENSTEP, run
 
 
 @pytest.fixture(scope="module")
@@ -49,3 +51,20 @@ def test_a_virtual_job_without_a_line_sends_nobody_to_its_ranks(service):
         out, err, status = run("logs", id, *options, service=service)
         assert (out, status) == ("", 0) and "a virtual job is one process" in err
         assert "--rank" not in err
+
+
+@pytest.mark.parametrize("words", ["logs --rank 0 --follow", "events", "events --json"])
+def test_what_goes_on_ends_where_it_cannot_be_written(service, words):
+    """On a full disk it went on until the job's end, or for ever, and said nothing."""
+    id = service.submit(spec(name="unwritten", epochs=1000000))
+    env = dict(os.environ, EVENSTEP_URL=service.url, EVENSTEP_TOKEN=service.token)
+    try:
+        service.steps(id, 5)
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run([EVENSTEP, *words.split(), id], stdout=full, text=True, env=env,
+                                  stderr=subprocess.PIPE, timeout=60, check=False)
+    finally:
+        service.post(f"jobs/{id}/cancel")
+        service.wait(id, "cancelled")
+    assert done.returncode == 5 and done.stderr.count("\n") == 1, done.stderr
+    assert "cannot write the answer" in done.stderr

@@ -75,7 +75,7 @@ static void a_name_that_leaves_the_folder_is_not_asked_for(void **state)
         answers(200, "text");
         download("");
         assert_int_equal(service.n_asked, 1);
-        assert_true(ran.status != 0);
+        assert_int_equal(ran.status, 5);
         assert_said(ran.err, "an artifact cannot be named '");
     }
     assert_int_not_equal(access(in_folder("../above"), F_OK), 0);
@@ -96,6 +96,7 @@ static void a_name_is_at_most_255_bytes_long(void **state)
     answers(200, "text");
     download(names);
     assert_int_equal(service.n_asked, 0);
+    assert_int_equal(ran.status, 5);
     assert_said(ran.err, "an artifact cannot be named '");
 }
 
