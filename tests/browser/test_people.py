@@ -51,6 +51,28 @@ def test_a_name_that_is_refused_is_told(page):
     page.wait_text(".fault", "expected the name of its holder")
 
 
+@pytest.mark.parametrize("days", ["", "-1", "3661", "1.5"])
+def test_days_that_are_none_issue_no_token(page, service, days):
+    """Without a number the token had no end."""
+    page.click(".to-people")
+    page.wait_text("h1", "People")
+    page.type("#token-name", "nobody")
+    page.type("#token-days", days)
+    page.click(".issue button")
+    assert page.script("return document.querySelector('#token-days').validationMessage")
+    assert page.find("#token-name").get_attribute("value") == "nobody"
+    assert "nobody" not in [t["name"] for t in service.get("tokens").json()["tokens"]]
+
+
+def test_a_refusal_is_told_once(page):
+    """What was wrong stood in the sentence, and again behind it."""
+    page.click(".to-people")
+    page.wait_text("h1", "People")
+    page.type("#token-name", "e\u202evil\n")
+    page.wait_text(".fault", "a control character")
+    assert page.text(".fault").count("a control character") == 1
+
+
 def test_what_owners_have_is_listed(page, service):
     id = service.submit(spec(epochs=1))
     service.wait(id, "succeeded")

@@ -250,8 +250,14 @@ def test_a_run_is_given_a_project_tags_and_a_note_and_folds_with_its_project(pag
     page.open_job(other)
     labels(page, "two words", "kept", "for the\nthesis")
     page.wait_text('.field[data-pointer="/project"] .fault', "A tag has 1 to 40 letters")
-    page.console()  # Chromium reports the answer, which is an error
     page.type(page.field("/project"), "digits")
+    page.type(page.field("/tags"), "no!, nor!")
+    page.click("#labels .btn")
+    tags = '.field[data-pointer="/tags"] .fault'
+    page.wait_text(tags, "A tag has 1 to 40 letters")
+    assert page.text(tags).count("A tag has") == 1, "two tags are wrong, and alike"
+    page.console()  # Chromium reports the answers, which are errors
+    page.type(page.field("/tags"), "kept")
     page.click("#labels .btn")
     page.wait_text(".labels-shown", r"(?s)project digits\s*kept\s*for the\nthesis")
     told = service.job(other)

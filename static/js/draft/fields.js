@@ -80,16 +80,16 @@ export class FaultText {
   }
 
   /**
-   * @param {string[]} messages
+   * @param {string[]} messages those of several values of a field may be the same
    * @param {Tone} [tone]
    */
   show(messages, tone = 'bad') {
     const some = messages.length > 0;
+    const text = [...new Set(messages)].join(' ');
     this.node.hidden = !some;
     this.node.dataset.tone = tone;
-    fill(this.node, some && [
-      tone === 'bad' ? icon('cross', 10) : icon('warn', 12), h('span', {text: messages.join(' ')})
-    ]);
+    fill(this.node,
+        some && [tone === 'bad' ? icon('cross', 10) : icon('warn', 12), h('span', {text})]);
   }
 }
 

@@ -6,6 +6,7 @@ import {when} from '../../text/format.js';
 
 const HEADS = ['Holder', 'Role', 'From', 'Made', 'Ends', ''];
 const ROLES = ['viewer', 'operator', 'programs', 'admin'];
+const MOST_DAYS = 3660;
 const USUAL_DAYS = 90;
 
 /** @param {Api.Token} t */
@@ -40,7 +41,15 @@ export class Tokens {
     this.asked = '';
     this.name = h('input', {id: 'token-name', autocomplete: 'off', maxlength: '64'});
     this.role = h('select', {id: 'token-role'}, ROLES.map((r) => h('option', {value: r, text: r})));
-    this.days = h('input', {id: 'token-days', type: 'number', min: '0', value: String(USUAL_DAYS)});
+    /* an empty field is no 0, which has no end */
+    this.days = h('input', {
+      id: 'token-days',
+      type: 'number',
+      min: '0',
+      max: String(MOST_DAYS),
+      required: true,
+      value: String(USUAL_DAYS)
+    });
     this.node = h('section', null, h('h2', {text: 'Tokens'}),
         h('div', {class: 'sheet'},
             scroller('Tokens', table('Tokens', HEADS, this.body, 'tokens-table'))),

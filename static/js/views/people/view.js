@@ -32,8 +32,9 @@ class PeopleView {
     try {
       await ask();
     } catch (e) {
-      const {message, errors} = /** @type {ApiError} */ (e);
-      this.fault.textContent = [message, ...(errors || []).map((f) => f.message)].join('; ');
+      const {message, errors = []} = /** @type {ApiError} */ (e);
+      this.fault.textContent = /* the message has the first error */
+          errors.length > 1 ? errors.map((f) => f.message).join('; ') : message;
       well = false;
     }
     if (this.route.alive()) {
