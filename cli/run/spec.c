@@ -63,7 +63,9 @@ int run_program_find(struct run_program *p, const char *file, const char *folder
     if (rc < 0 || (rc = find_folder(p, real, folder, e)) < 0) {
         return rc;
     }
-    size_t n = strlen(p->folder);
+    /* a file beneath / goes alone (refusals.c); all of / is nobody's wish */
+    bool is_root = !folder && strcmp(p->folder, "/") == 0;
+    size_t n = is_root ? 0 : strlen(p->folder);
     if (strncmp(real, p->folder, n) != 0 || real[n] != '/') {
         return err_set(e, ERR_INVALID, "the program '%.200s' is not in the folder '%.200s'", file,
                        p->folder);

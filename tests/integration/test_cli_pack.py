@@ -2,6 +2,8 @@
 import http.server
 import io
 import os
+import pathlib
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -136,3 +138,19 @@ def test_a_file_in_a_folder_that_is_no_project_goes_alone(taker, program):
     program.chmod(0o1777)
     err, names = packed()
     assert names == ["counting.py"] and "everybody may write there" in err
+
+
+@pytest.mark.skipif(not os.access("/", os.W_OK), reason="files beneath / are written by root only")
+def test_a_file_beneath_the_root_goes_alone(taker, program):
+    """Where a container's shell begins: "the program 't.py' is not in the folder '/'"."""
+    file = pathlib.Path(f"/evenstep-test-{os.getpid()}.py")
+    shutil.copy(program / "counting.py", file)
+    try:
+        _, err, _ = run(file, EVENSTEP_TOKEN="x",
+                        EVENSTEP_URL="http://127.0.0.1:%d" % taker.server_port)
+        assert f"packed {file.name} alone" in err, err
+        assert tarfile.open(fileobj=io.BytesIO(taker.taken)).getnames() == [file.name]
+        _, err, status = run("--folder", "/", file, EVENSTEP_TOKEN="x")
+        assert status == 2 and "is not in the folder '/'" in err
+    finally:
+        file.unlink()
