@@ -77,8 +77,9 @@ int run_program_find(struct run_program *p, const char *file, const char *folder
         bool notebook = ends_with(p->file, ".ipynb");
         err_set(e, ERR_INVALID, "the program '%.300s' does not end in .py and is not executable",
                 file);
-        return err_hint(e, "%s", notebook ? "jupyter nbconvert --to script makes a program of it"
-                                          : "chmod +x makes it executable");
+        return err_hint(e, "%s",
+                        notebook ? "jupyter nbconvert --to script makes a program of it"
+                                 : "chmod +x makes it executable");
     }
     const char *why = p->is_python ? NULL : refusal_of_program(real);
     if (why) {
