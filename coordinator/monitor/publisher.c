@@ -12,9 +12,15 @@ static const double live_seconds = 0.4, detail_seconds = 1.0, speed_seconds = 5.
 
 /* ---- workers and servers --------------------------------------------------------------------- */
 
+/* One that dies after its own end has done its part. */
+static bool has_done(const struct rank *w)
+{
+    return w->heard && w->beat.phase == PHASE_DONE;
+}
+
 static const char *state_of(const struct publisher *p, const struct rank *w)
 {
-    return w->lost                        ? "left"
+    return w->lost                        ? has_done(w) ? phase_name(PHASE_DONE) : "left"
            : p->finished                  ? "done"
            : p->ended                     ? "stopped"
            : !w->heard                    ? "starting"

@@ -354,6 +354,20 @@ static void where_nobody_died_the_workers_count(void **state)
     assert_int_equal(attempts_of(w, id), 2);
 }
 
+static void one_that_dies_after_its_own_end_has_not_left(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_serving(state, three, id);
+    say_beat(w, id, 1, PHASE_DONE, 0, 0);
+    tick(w, 0.5);
+    dies(w, id, 1);
+    tick(w, 0.5);
+    leaves(w, id, 1, 412, 2, 96);
+    pass(w, 0.5);
+    assert_text_of(w, id, "/workers/1/state", "done");
+    assert_state(w, id, "running");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -376,6 +390,7 @@ int main(void)
         IN_A_WORLD(one_that_dies_after_the_end_holds_nothing_up),
         IN_A_WORLD(what_one_had_not_told_that_died_at_the_end_the_keeper_counts),
         IN_A_WORLD(where_nobody_died_the_workers_count),
+        IN_A_WORLD(one_that_dies_after_its_own_end_has_not_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
