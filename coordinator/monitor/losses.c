@@ -17,6 +17,9 @@
 /* Longer than heartbeats of the others take to tell that they are past the start (0.4 s each). */
 static const double start_patience = 3;
 
+/* As the watchdog tells silence from another fault. */
+static const double silent_least = 1.5;
+
 /* Without a worker the attempt may go on; without another rank it cannot. */
 static bool may_go_on_without(const struct monitor *m, int rank)
 {
@@ -69,10 +72,25 @@ static void go_on_without(struct monitor *m, int rank)
              w->node, w->how);
 }
 
+bool losses_end_silent(struct monitor *m, int rank)
+{
+    struct rank *w = rank < 0 ? NULL : &m->ranks.all[rank];
+    if (!w || w->silent || w->beat.age < silent_least || !may_go_on_without(m, rank)) {
+        return false;
+    }
+    w->silent = true;
+    orders_owe(&m->orders);
+    log_warn("monitor", "a worker gives no sign of life, its guard is to end it",
+             "job=%s attempt=%d rank=%d node=%s age_seconds=%.1f", m->ours.job, m->ours.attempt,
+             rank, w->node, w->beat.age);
+    return true;
+}
+
 void losses_take(struct monitor *m, const struct fact *f)
 {
     int rank = f->from.rank;
     struct rank *w = &m->ranks.all[rank];
+    w->silent = false;
     if (w->joining) {
         returns_end(m, rank);
         w->fell_early = f->number == fact_number_last(w->seats);

@@ -8,7 +8,7 @@
 
 enum { ROWS_PER_TURN = 10000, FACT_READS_PER_TURN = 5 };
 static const double show_seconds = 1.0, flush_seconds = 5.0, profile_seconds_between = 10.0,
-                    beats_seconds = 0.4;
+                    beats_seconds = 0.4, guard_seconds = 5; /* a guard looks every second */
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
@@ -228,7 +228,12 @@ bool monitor_lost(struct monitor *m, double now, struct failure *out)
         *out = m->needed;
         return true;
     }
-    return watchdog_lost(&m->watchdog, &m->ranks, m->spec, now, out);
+    bool lost = watchdog_lost(&m->watchdog, &m->ranks, m->spec, now, out);
+    if (lost && losses_end_silent(m, out->rank)) {
+        watchdog_grace(&m->watchdog, now + guard_seconds);
+        return false;
+    }
+    return lost;
 }
 
 bool monitor_lost_some(const struct monitor *m)

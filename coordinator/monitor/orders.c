@@ -381,6 +381,9 @@ static int write_control(const struct orders *o, struct err *e)
         if (w->lost && !w->joining) {
             c.lost[c.n_lost++] = r;
         }
+        if (w->silent) {
+            c.silent[c.n_silent++] = r;
+        }
     }
     json_t *j = control_json(&c);
     int rc = store_doc_set(o->store, o->ranks->ours.job, "control", j, e);

@@ -73,6 +73,9 @@ int monitor_read_facts(struct monitor *m, bool old_attempt, int reads, struct er
 /* losses.c: a worker has died, as this fact says. What follows is decided at the end of this turn,
  * or of one to come: */
 void losses_take(struct monitor *m, const struct fact *f);
+/* The watchdog accuses this rank. True: it is a worker that is silent, which its guard was not told
+ * to end before; its death is then as any other. */
+bool losses_end_silent(struct monitor *m, int rank);
 void losses_decide(struct monitor *m, double now);
 /* returns.c: workers that died are started again. */
 void returns_decide(struct monitor *m, double now);

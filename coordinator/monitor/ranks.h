@@ -29,6 +29,7 @@ struct rank { /* ranks 0 … workers - 1 train, the keeper and further servers f
     struct thinned points; /* rows since the last event */
     bool fallen; /* its process died, and it is not known yet whether the others can go on */
     char how[DOCUMENT_MESSAGE]; /* it died: "exited on signal 9 (Killed)" */
+    bool silent;                /* it gives no sign of life: its guard is to end it */
     bool lost;                  /* its process died, and the others are to go on without it */
     bool left;                  /* the server has dropped it, and the others go on; `beat` has the
                                    server's counters of it */

@@ -1,6 +1,6 @@
-/* See guard.h. The guard sleeps in waitpid() until its worker ends. Signals that are meant to end
- * the worker are passed on. It ends with mpirun or the daemon that started it, and takes the worker
- * with it. */
+/* See guard.h. The guard sleeps until its worker ends, and asks the store every second whether it
+ * is to end it. Signals that are meant to end the worker are passed on. It ends with mpirun or the
+ * daemon that started it, and takes the worker with it. */
 #include "worker/process/guard.h"
 
 #include <fcntl.h>
@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,7 +25,7 @@
 
 static const double retry_seconds = 0.5;
 static const double look_seconds = 0.1, look_most = 1, look_share = 0.1; /* await_seat */
-static const int join_look_ms = 1000;
+static const int look_ms = 1000; /* while its worker lives */
 
 static volatile sig_atomic_t worker, told_to_end; /* the signal, if one has asked for that */
 
@@ -177,7 +178,7 @@ static void watch_join(struct guard *g)
 {
     struct pollfd joining = {.fd = g->joining};
     struct store *s = NULL;
-    while (poll(&joining, 1, join_look_ms) <= 0 && !told_to_end) {
+    while (poll(&joining, 1, look_ms) <= 0 && !told_to_end) {
         s = s ? s : open_store(g);
         if (s && is_given_up(g, s)) {
             log_warn("guard", "a worker that did not join is killed", "rank=%d seat=%d",
@@ -189,6 +190,46 @@ static void watch_join(struct guard *g)
     store_close(s);
     close(g->joining);
     g->joining = -1;
+}
+
+/* The worker gives no sign of life: stopped, or its machine stands still now and then. */
+static bool is_silent(const struct guard *g, struct store *s)
+{
+    struct control c;
+    int rank = g->lost.from.rank;
+    return hear(g, s, &c) && c.seats[rank] == g->seat && control_has_silent(&c, rank);
+}
+
+static bool has_ended(int *status)
+{
+    return waitpid((pid_t)worker, status, WNOHANG) == (pid_t)worker;
+}
+
+/* Until the worker has ended. One that is silent for too long is killed: its death is then as any
+ * other, and no other worker hears of it again. Where the kernel has no pidfd_open (before 5.3)
+ * nobody is. */
+static void watch(struct guard *g, int *status)
+{
+    struct pollfd end = {.fd = (int)syscall(SYS_pidfd_open, (pid_t)worker, 0), .events = POLLIN};
+    struct store *s = NULL;
+    while (end.fd >= 0 && !has_ended(status)) {
+        if (poll(&end, 1, look_ms) != 0 || told_to_end) {
+            continue;
+        }
+        s = s ? s : open_store(g);
+        if (s && is_silent(g, s)) {
+            log_warn("guard", "a worker that gives no sign of life is killed", "rank=%d seat=%d",
+                     g->lost.from.rank, g->seat);
+            kill((pid_t)worker, SIGKILL);
+        }
+    }
+    store_close(s);
+    if (end.fd >= 0) {
+        close(end.fd);
+        return;
+    }
+    while (waitpid((pid_t)worker, status, 0) != (pid_t)worker) {
+    }
 }
 
 static void rest(void)
@@ -208,8 +249,7 @@ static void keep_watch(struct guard *g)
     if (g->joining >= 0) {
         watch_join(g);
     }
-    while (waitpid((pid_t)worker, &status, 0) != (pid_t)worker) {
-    }
+    watch(g, &status);
     if (!WIFSIGNALED(status) && g->seat == 0) {
         _exit(WEXITSTATUS(status));
     }

@@ -19,22 +19,28 @@ static void write_seats(json_t *j, const struct control *c)
     json_decref(seats);
 }
 
+static json_t *list_numbers(const int *numbers, int n)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < n; i++) {
+        json_array_append_new(list, json_integer(numbers[i]));
+    }
+    return list;
+}
+
 json_t *control_json(const struct control *c)
 {
-    json_t *sizes = json_array(), *lost = json_array(), *j = document_new(CONTROL_FORMAT, &c->from);
-    for (int i = 0; i < c->workers; i++) {
-        json_array_append_new(sizes, json_integer(c->sizes[i]));
-    }
-    for (int i = 0; i < c->n_lost; i++) {
-        json_array_append_new(lost, json_integer(c->lost[i]));
-    }
+    json_t *j = document_new(CONTROL_FORMAT, &c->from);
     json_object_set_new(j, "version", json_integer(c->version));
-    json_object_set_new(j, "sizes", sizes);
+    json_object_set_new(j, "sizes", list_numbers(c->sizes, c->workers));
     json_object_set_new(j, "stop", json_boolean(c->stop));
     json_object_set_new(j, "pause", json_boolean(c->pause));
     json_object_set_new(j, "checkpoint", json_boolean(c->checkpoint));
-    json_object_set_new(j, "lost", lost);
+    json_object_set_new(j, "lost", list_numbers(c->lost, c->n_lost));
     write_seats(j, c);
+    if (c->n_silent > 0) {
+        json_object_set_new(j, "silent", list_numbers(c->silent, c->n_silent));
+    }
     if (c->doors) {
         json_object_set(j, "doors", c->doors);
     }
@@ -69,6 +75,9 @@ int control_read(struct control *out, const json_t *j, struct err *e)
     if (document_has(&d, "seats")) {
         document_integers(&d, "seats", out->seats, 0, SPEC_WORKERS);
     }
+    if (document_has(&d, "silent")) {
+        out->n_silent = document_integers(&d, "silent", out->silent, 0, SPEC_WORKERS);
+    }
     if (document_has(&d, "doors")) {
         check_doors(&d);
     }
@@ -90,11 +99,21 @@ bool control_door(const json_t *doors, int rank, char *out)
     return true;
 }
 
-bool control_has_lost(const struct control *c, int rank)
+static bool is_among(const int *ranks, int n, int rank)
 {
     bool found = false;
-    for (int i = 0; i < c->n_lost; i++) {
-        found = found || c->lost[i] == rank;
+    for (int i = 0; i < n; i++) {
+        found = found || ranks[i] == rank;
     }
     return found;
+}
+
+bool control_has_lost(const struct control *c, int rank)
+{
+    return is_among(c->lost, c->n_lost, rank);
+}
+
+bool control_has_silent(const struct control *c, int rank)
+{
+    return is_among(c->silent, c->n_silent, rank);
 }

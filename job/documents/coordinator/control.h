@@ -2,7 +2,7 @@
  * `control`; rank 0 and the keeper read it with every pulse.
  *
  *   {"format": 1, …, "version": 7, "sizes": [48, 16], "stop": false, "pause": false,
- *    "checkpoint": false, "lost": [1], "seats": [0, 0, 1],
+ *    "checkpoint": false, "lost": [1], "seats": [0, 0, 1], "silent": [2],
  *    "doors": ["10.0.0.3:41234", "", "", "10.0.0.1:40001"]}
  */
 #ifndef JOB_DOCUMENTS_COORDINATOR_CONTROL_H
@@ -19,9 +19,11 @@ struct control {
     int workers; /* sizes that are told */
     int sizes[SPEC_WORKERS];
     bool stop, pause;
-    bool checkpoint;        /* a checkpoint is asked for each time that it turns true */
-    int n_lost;             /* workers that the attempt goes on without: */
-    int lost[SPEC_WORKERS]; /* [n_lost] ranks, ascending */
+    bool checkpoint;          /* a checkpoint is asked for each time that it turns true */
+    int n_lost;               /* workers that the attempt goes on without: */
+    int lost[SPEC_WORKERS];   /* [n_lost] ranks, ascending */
+    int n_silent;             /* workers that give no sign of life: */
+    int silent[SPEC_WORKERS]; /* [n_silent] ranks, ascending, whose guards are to end them */
     /* by rank, how often its worker has been started again after a death; mostly 0. A worker that
      * was started again and is not in `lost` takes part, or is about to join */
     int seats[SPEC_WORKERS];
@@ -39,5 +41,7 @@ json_t *control_doors(const json_t *j);
 bool control_door(const json_t *doors, int rank, char *out);
 /* Does the attempt go on without this rank's worker? */
 bool control_has_lost(const struct control *c, int rank);
+/* Is this rank's worker to be ended by its guard? */
+bool control_has_silent(const struct control *c, int rank);
 
 #endif

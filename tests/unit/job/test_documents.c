@@ -19,6 +19,8 @@ static struct control some_control(void)
                             .pause = true,
                             .n_lost = 1,
                             .lost = {1},
+                            .n_silent = 1,
+                            .silent = {1},
                             .seats = {0, 2}};
 }
 
@@ -141,6 +143,8 @@ static void what_is_wrong_with_control_is_said(void **state)
          "the control document is not valid: /sizes: must hold whole numbers of 0 and more"},
         {"pause", "0", "the control document is not valid: /pause: must be true or false"},
         {"checkpoint", NULL, "the control document is not valid: /checkpoint: is missing"},
+        {"silent/0", "-1",
+         "the control document is not valid: /silent: must hold whole numbers of 0 and more"},
         {"doors", "{}",
          "the control document is not valid: /doors: must be an array of 0 to 1025 elements"},
         {"doors", "[4]",
