@@ -253,6 +253,8 @@ def train(w, optimizer):
             if s.flags & wire.STOP or not w.begin(s):
                 return
             at("begun", w, s)
+            if ARGS.then and int(os.environ["EVENSTEP_INCARNATION"]) == 1:
+                fault(w, ARGS.then, s)
             time.sleep(ARGS.pause)
             hold(s.number)
             note(w.rank, s)
@@ -331,6 +333,7 @@ if __name__ == "__main__":
     parser.add_argument("--state", action="store_true")
     parser.add_argument("--seen", help="the folder of its list of samples; that of its results")
     parser.add_argument("--fault")
+    parser.add_argument("--then", help="the fault of a rank's second process in its first slice")
     parser.add_argument("--gate", help="the fault `rank` waits until this file is there")
     parser.add_argument("--stays", type=int, help="this rank's program stays in slice --after")
     parser.add_argument("--again-when", help="a process that is started again waits for this file")

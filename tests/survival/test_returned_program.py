@@ -75,6 +75,27 @@ def test_it_gives_its_state_to_checkpoints_and_may_die_again(service):
     assert_exact(service, id, job, range(4))
 
 
+@pytest.mark.parametrize("strategy", ["sync", "local-sgd", "asgd"])
+@pytest.mark.parametrize("fault", ["killed", "exit"])
+def test_one_that_ends_in_its_first_step_there_comes_back_once_more(service, strategy, fault):
+    """Its worker leaves with it, as one that died, and the others go on."""
+    hold = service.dir / "hold"
+    id, gate = run_program(service, 1, 5, "begun", "--on", 1, "--times", 1, "--then", fault,
+                           "--hold", hold, "--hold-for", 0.3,
+                           strategy={"type": strategy, **({"k": 4} if "local" in strategy else {})})
+    events = Events(service, id)
+    open_gate(service, id, gate)
+    for _ in range(2):
+        assert events.next("left")["rank"] == 1
+        assert events.next("returned")["rank"] == 1
+    hold.touch()
+    job = service.wait(id, "succeeded")
+    assert job["attempt"] == 1
+    assert job["progress"]["samples"] == sum(w["samples"] for w in job["workers"]) == 2 * SAMPLES
+    if strategy == "sync":
+        assert_exact(service, id, job, range(4))
+
+
 def test_one_of_several_passes_stays_out_and_nobody_waits_for_it(service):
     """Others may be in one more pass over a step, which they cannot give up."""
     hold = service.dir / "hold"

@@ -34,6 +34,13 @@ static void tell_failure(const struct err *e, const struct program_end *end)
               end->there ? log_quote(said, sizeof(said), text) : "");
 }
 
+/* Of one that was started again, and fails: has it not joined, or has its program ended before a
+ * step of its own? Its guard tells, and the others go on, as if it had died. */
+static bool leaves_alone(const struct process *w)
+{
+    return w->c->seat > 0 && (!w->joined || w->own.program.fell_first);
+}
+
 /* When all went well, only the keeper reports the outcome, after its last file is written. */
 static void say_goodbye(struct process *w, int rc, const struct err *e)
 {
@@ -44,8 +51,7 @@ static void say_goodbye(struct process *w, int rc, const struct err *e)
     if (rc < 0) {
         tell_failure(e, end);
     }
-    bool stays_out = w->c->seat > 0 && !w->joined; /* its guard tells, and the others go on */
-    if (w->pulse && !stays_out && (rc < 0 || w->rank == w->c->spec->workers)) {
+    if (w->pulse && !leaves_alone(w) && (rc < 0 || w->rank == w->c->spec->workers)) {
         pulse_ended(w->pulse, rc < 0 ? OUTCOME_FAILED : outcomes[rc], rc < 0 ? e : NULL, end);
     }
     pulse_stop(w->pulse, rc < 0 ? failed_farewell_seconds : farewell_seconds);

@@ -41,6 +41,8 @@ struct program {
     enum phase phase;            /* told again while the rank waits for the program */
     struct child child;
     struct program_end end; /* of the child, once the program has left */
+    bool fell_first;        /* then: its process had ended, or given up, before this worker made a
+                               step with it, and did not say that it would fail again */
     struct link link;
     struct peers peers; /* where the programs of all ranks meet, if they do */
     struct block block;
@@ -58,6 +60,7 @@ struct program {
     bool more;                /* it may make more than it told */
     bool open;                /* the run ends at an epoch's end, when the program leaves */
     bool runs;                /* all have joined */
+    bool stepped;             /* gradients came, of one of this worker's processes */
     bool awaits;              /* it has described itself, and goes on where another rank stands */
     /* the first parameters and statistics, of rank 0's program; NULL on workers (they are in the
      * block); owned */

@@ -284,6 +284,7 @@ void program_leave(struct program *p)
 {
     static const double grace_seconds = 2;
     struct program_end end = p->child.end.there ? p->child.end : p->end;
+    bool fell = p->fell_first || (p->link.gone && !p->stepped && !p->refused);
     enter_undo(p, grace_seconds);
     peers_close(&p->peers);
     block_release(&p->block);
@@ -291,6 +292,9 @@ void program_leave(struct program *p)
     free(p->params);
     free(p->stats);
     own_state_release(&p->state);
-    *p = (struct program){
-        .end = end, .link = LINK_NONE, .peers = {.listener = -1}, .block = {.fd = -1}};
+    *p = (struct program){.end = end,
+                          .fell_first = fell,
+                          .link = LINK_NONE,
+                          .peers = {.listener = -1},
+                          .block = {.fd = -1}};
 }

@@ -351,6 +351,7 @@ int first_compute(struct program_engine *g, struct work *w, struct dev_result *o
     g->doing = g->made ? WORKS : AWAITS_GO;
     g->own_step = g->made ? OWN_STEP : g->own_step;
     g->answered = g->number;
+    g->p->stepped = true;
     g->good++;
     bool same = g->passes_before == 0 || g->passes_before == g->passes;
     g->passes_usual = same ? g->passes : 0;
