@@ -6,16 +6,17 @@
 
 #include "job/documents/people/events.h"
 #include "job/documents/people/live.h"
+#include "job/documents/ranks/fact.h"
 
 static const double live_seconds = 0.4, detail_seconds = 1.0, speed_seconds = 5.0,
                     silent_seconds = 3.0;
 
 /* ---- workers and servers --------------------------------------------------------------------- */
 
-/* One that dies after its own end has done its part. */
+/* One that is killed after its own end has done its part; one that fails comes to an end, too. */
 static bool has_done(const struct rank *w)
 {
-    return w->heard && w->beat.phase == PHASE_DONE;
+    return w->heard && w->beat.phase == PHASE_DONE && fact_tells_kill(w->how);
 }
 
 static const char *state_of(const struct publisher *p, const struct rank *w)

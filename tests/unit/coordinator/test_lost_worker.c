@@ -19,14 +19,18 @@ static struct world *world_serving(void **state, const char *job, char id[STORE_
 }
 
 /* Its guard says so. */
-static void dies(struct world *w, const char *id, int rank)
+static void ends_so(struct world *w, const char *id, int rank, const char *how)
 {
     char text[200];
     snprintf(text, sizeof text,
-             "{'type': 'lost', 'rank': %d, 'message': 'exited on signal 9 (Killed)', "
-             "'number': 4611686018427387904}",
-             rank);
+             "{'type': 'lost', 'rank': %d, 'message': '%s', 'number': 4611686018427387904}", rank,
+             how);
     say_fact(w, id, text);
+}
+
+static void dies(struct world *w, const char *id, int rank)
+{
+    ends_so(w, id, rank, "exited on signal 9 (Killed)");
 }
 
 /* The server went on without a worker. Releases `left`. */
@@ -368,6 +372,20 @@ static void one_that_dies_after_its_own_end_has_not_left(void **state)
     assert_state(w, id, "running");
 }
 
+/* It came to its end, too, and told nothing else, since the others go on. */
+static void one_that_failed_has_left(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_serving(state, three, id);
+    say_beat(w, id, 1, PHASE_DONE, 0, 0);
+    tick(w, 0.5);
+    ends_so(w, id, 1, "exited with code 1");
+    tick(w, 0.5);
+    leaves(w, id, 1, 412, 2, 96);
+    pass(w, 0.5);
+    assert_text_of(w, id, "/workers/1/state", "left");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -391,6 +409,7 @@ int main(void)
         IN_A_WORLD(what_one_had_not_told_that_died_at_the_end_the_keeper_counts),
         IN_A_WORLD(where_nobody_died_the_workers_count),
         IN_A_WORLD(one_that_dies_after_its_own_end_has_not_left),
+        IN_A_WORLD(one_that_failed_has_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
