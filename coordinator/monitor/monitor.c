@@ -148,12 +148,12 @@ int monitor_finish(struct monitor *m, double now, struct err *e)
 {
     m->beats_at = -1e9;
     int rc = read_all(m, now, FACTS_ALL, e);
-    if (m->results.has_ended && m->results.ended.outcome == OUTCOME_FINISHED) {
-        ranks_credit(&m->ranks);
-    }
     /* of an attempt that ended before its gate opened too, which has made few steps, if any */
     if (rc >= 0) {
         rc = feed_read(&m->feed, FEED_ALL, NULL, e);
+    }
+    if (m->results.has_ended && m->results.ended.outcome == OUTCOME_FINISHED) {
+        ranks_credit(&m->ranks);
     }
     if (rc >= 0) {
         rc = flush_rows(m, e);

@@ -396,6 +396,15 @@ static bool died_unheard(const struct rank *w)
     return (w->lost || w->fallen) && !w->left;
 }
 
+/* Rows of samples that it had not told: each of as many as its newest one. Some may have come after
+ * its last heartbeat. */
+static int64_t rows_of(const struct rank *w, int64_t samples)
+{
+    int64_t batch = w->batch > 0 ? w->batch : 1, came = w->last_local - w->beat.updates;
+    int64_t rows = (samples + batch - 1) / batch - (came > 0 ? came : 0);
+    return rows > 0 ? rows : 0;
+}
+
 void ranks_credit(struct ranks *r)
 {
     int64_t missing = r->all[r->workers].beat.samples - ranks_samples(r);
@@ -406,6 +415,7 @@ void ranks_credit(struct ranks *r)
     for (int i = 0; i < r->workers && missing > 0; i++) {
         if (died_unheard(&r->all[i])) {
             int64_t share = missing / unheard--;
+            r->all[i].rows_gone += rows_of(&r->all[i], share);
             r->all[i].beat.samples += share;
             missing -= share;
         }

@@ -104,8 +104,8 @@ bool ranks_done(const struct ranks *r);  /* has every rank that is not lost repo
 bool ranks_in_long_step(const struct ranks *r, double ago, double patience);
 bool ranks_stepped(const struct ranks *r);    /* every worker that is not lost has made a step */
 int64_t ranks_samples(const struct ranks *r); /* of the job's surviving updates */
-/* The run has ended well: what the keeper counts in its last state and no worker told is of those
- * that died before their last heartbeat. */
+/* The run has ended well, and all rows are read: what the keeper counts in its last state and no
+ * worker told is of those that died before their last heartbeat, and so are the rows of it. */
 void ranks_credit(struct ranks *r);
 int64_t ranks_rows_lost(const struct ranks *r); /* that ranks could not send */
 double ranks_slowest_deadline(const struct ranks *r, double unknown); /* of a step, seconds */

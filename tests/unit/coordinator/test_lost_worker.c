@@ -345,6 +345,7 @@ static void what_one_had_not_told_that_died_at_the_end_the_keeper_counts(void **
     assert_int_equal(number_of(w, id, "/progress/samples"), samples);
     assert_int_equal(number_of(w, id, "/workers/0/samples"), (samples - UNTOLD) / 3);
     assert_int_equal(number_of(w, id, "/workers/1/samples"), (samples - UNTOLD) / 3 + UNTOLD);
+    assert_int_equal(number_of(w, id, "/rows_dropped"), 1); /* of 32 samples; one has come */
 }
 
 static void where_nobody_died_the_workers_count(void **state)
