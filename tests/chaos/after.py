@@ -12,6 +12,7 @@ def job_ended_right(world, job):
         wrong.append(f"is {told['state']} and not {job.expected}: {told['error']}")
     if told["state"] == "succeeded":
         wrong += counted_once(job, told) + curve_is_whole(world, job, told)
+        wrong += world.wrong_with(job, told)
     if told["state"] == "failed" and not (told["error"] or {}).get("message"):
         wrong.append("has failed without a reason")
     return [f"job {job.id} ({job.spec['name']}) {w}" for w in wrong]

@@ -9,8 +9,10 @@ import os
 import random
 import signal
 import time
+from concurrent import futures
 
-from service import ranks_of, until
+from jobs import programs_of
+from service import proc_file, program_of, ranks_of, until
 
 PACE = 180  # seconds within which a job does a step, or something has gone wrong
 
@@ -49,6 +51,11 @@ def shot(pid, number):
         return False
 
 
+def parent_of(pid):
+    fields = proc_file(pid, "stat").rpartition(b")")[2].split()
+    return int(fields[1]) if fields else None
+
+
 def stop_for(pid, seconds):
     """Whether there was such a process to be stopped."""
     if not shot(pid, signal.SIGSTOP):
@@ -75,6 +82,23 @@ class Faults:
         number = some[moment.pick % len(some)] if some else None
         return number, ranks.get(number)
 
+    def strike(self, job, moment):
+        """What was hit; None: it had ended just before, or, in a launch, was not there yet. Of
+        several kinds that are joined by "+" the others come so much later than the one before."""
+        kinds = moment.kind.split("+")
+        with futures.ThreadPoolExecutor(len(kinds)) as at_once:
+            told = [at_once.submit(self.later, n, kind, job, moment)
+                    for n, kind in enumerate(kinds[1:], 1)]
+            words = [getattr(self, kinds[0])(job, moment), *(t.result() for t in told)]
+        when = " in its launch" if moment.launching else ""
+        job.hits += [f"{kind} {w}{when}" for kind, w in zip(kinds, words) if w]
+        return " + ".join(str(w) for w in words) if words[0] else None
+
+    def later(self, n, kind, job, moment):
+        with self.world.network():
+            time.sleep(n * (moment.seconds - 0.2))  # when it comes is a part of the fault
+            return getattr(self, kind)(job, dataclasses.replace(moment, pick=moment.pick // 7**n))
+
     def hit_rank(self, job, moment, keeper, number):
         rank, pid = self.rank(job, moment, keeper)
         return f"rank {rank} of {job.id}" if shot(pid, number) else None
@@ -96,6 +120,42 @@ class Faults:
         rank, pid = self.rank(job, moment, False)
         stopped = stop_for(pid, moment.seconds)
         return f"rank {rank} of {job.id} for {moment.seconds:.1f} s" if stopped else None
+
+    def still(self, pid, moment):
+        """Stops it for 0.05 to 6 s, each length as likely as half of it; the words, or None."""
+        seconds = 0.05 * 120 ** (moment.pick % 997 / 996)
+        return f"for {seconds:.2f} s" if stop_for(pid, seconds) else None
+
+    def still_worker(self, job, moment):
+        rank, pid = self.rank(job, moment, False)
+        words = self.still(pid, moment)
+        return words and f"rank {rank} of {job.id} {words}"
+
+    def still_keeper(self, job, moment):
+        rank, pid = self.rank(job, moment, True)
+        words = self.still(pid, moment)
+        return words and f"rank {rank} of {job.id} {words}"
+
+    def program(self, job, moment):
+        programs = programs_of(job.id)
+        rank = sorted(programs)[moment.pick % len(programs)] if programs else None
+        return rank, programs.get(rank)
+
+    def still_program(self, job, moment):
+        rank, pid = self.program(job, moment)
+        words = self.still(pid, moment)
+        return words and f"of rank {rank} of {job.id} {words}"
+
+    def kill_program(self, job, moment):
+        rank, pid = self.program(job, moment)
+        return f"of rank {rank} of {job.id}" if shot(pid, signal.SIGKILL) else None
+
+    def kill_guard(self, job, moment):
+        rank, pid = self.rank(job, moment, False)
+        guard = pid and parent_of(pid)
+        if not guard or program_of(guard) != "evenstep-guard":
+            return None
+        return f"of rank {rank} of {job.id}" if shot(guard, signal.SIGKILL) else None
 
     def kill_mpirun(self, job, moment):
         return f"of {job.id}" if shot(self.world.mpirun(job.id), signal.SIGKILL) else None

@@ -84,7 +84,7 @@ class Pair(House):
         path = self.disk / f"serve-{self.starts}.log"
         command = [BUILD / "evenstep", "serve", "--data-dir", self.disk, "--listen", "127.0.0.1:0",
                    "--store", f"redis://{self.hub.address}:{PORT}", "--no-local-node", "--standby",
-                   "--mpi-ports", "20000-20127"]
+                   "--mpi-ports", "20000-20127", *self.OPTIONS]
         with open(path, "ab") as log:
             return subprocess.Popen(self.wrap(command), stdout=log, stderr=subprocess.STDOUT,
                                     env={**os.environ, **AT_ROOT, **self.env}), path

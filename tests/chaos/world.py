@@ -17,6 +17,7 @@ import redis
 import requests
 
 from clock import WallClock
+from jobs import Job
 from power import lose_power
 from service import ROOT, Service, proc_file, processes_of, program_of, until
 
@@ -87,6 +88,8 @@ class House(Service):
     """One machine with its own Redis."""
     NAMES = [f"n{i}" for i in range(1, 7)]
     HOSTS = ["house"]  # each has a clock; the first is the coordinator's
+    OPTIONS = []
+    JOB = Job
     coordinator_is_hit = False  # a fault has killed or stopped it
 
     def __init__(self, folder):
@@ -103,7 +106,7 @@ class House(Service):
             '{"command": ["/usr/bin/python3", "counting.py"], "arguments": {"--rate": "number"}}')
         nodes = [f"{name}=cpu:1,slowdown={30 + 10 * n}" for n, name in enumerate(self.NAMES)]
         self.clocks = {host: WallClock(folder / "clocks" / host) for host in self.HOSTS}
-        super().__init__(nodes=nodes, folder=self.disk,
+        super().__init__(nodes=nodes, folder=self.disk, options=self.OPTIONS,
                          env={"TMPDIR": str(self.tmp), **self.clocks[self.HOSTS[0]].env})
 
     def wrap(self, command):
@@ -177,6 +180,10 @@ class House(Service):
             if node["state"] == "resting":
                 self.post(f"nodes/{node['name']}/enable")
 
+    def wrong_with(self, job, told):
+        """Beside what is asked of every job."""
+        return []
+
     # -- what must be left -------------------------------------------------------------------------
     def leftovers(self, ids):
         """What jobs have left outside of their folders, as sentences."""
@@ -189,6 +196,13 @@ class House(Service):
 
     def processes(self):
         return [p for p in processes_of(str(self.disk.parent)) if p != os.getpid()]
+
+    def keep(self):
+        """A copy for whoever looks for the cause."""
+        kept = self.disk.parent / "kept"
+        if not kept.exists():
+            shutil.copytree(self.disk, kept, ignore=shutil.ignore_patterns(
+                "*.safetensors", "*.sock", "filler"), symlinks=True)
 
     def close(self, failed):
         """Ends it, and tells which of its processes do not end with it."""
@@ -203,8 +217,7 @@ class House(Service):
         if self.place:
             self.place.close()
         if failed:
-            shutil.copytree(self.disk, self.disk.parent / "kept", ignore=shutil.ignore_patterns(
-                "*.safetensors", "*.sock", "filler"), symlinks=True)
+            self.keep()
         if CAN_MOUNT:
             subprocess.run(["umount", "-l", self.disk], check=True)
         return left
