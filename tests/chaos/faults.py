@@ -12,7 +12,8 @@ import time
 from concurrent import futures
 
 from jobs import programs_of
-from service import proc_file, program_of, ranks_of, until
+from service import program_of, ranks_of, until
+from world import parent_of
 
 PACE = 180  # seconds within which a job does a step, or something has gone wrong
 
@@ -49,11 +50,6 @@ def shot(pid, number):
         return True
     except (ProcessLookupError, TypeError):  # it had ended, or there was none
         return False
-
-
-def parent_of(pid):
-    fields = proc_file(pid, "stat").rpartition(b")")[2].split()
-    return int(fields[1]) if fields else None
 
 
 def stop_for(pid, seconds):

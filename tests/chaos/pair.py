@@ -21,8 +21,8 @@ from agents import Agent
 from netns import Network, reason_against
 from power import lose_power
 from programs import AT_ROOT, BUILD
-from service import PATIENCE, proc_file, processes_of, program_of, until
-from world import House
+from service import PATIENCE, processes_of, program_of, until
+from world import House, parent_of
 
 PORT, TAKEN_OVER = 6379, 60
 RATE, SLOW_RATE = "1gbit", "4mbit"
@@ -128,11 +128,11 @@ class Pair(House):
         return made
 
     def daemons(self, id):
-        """They start the ranks, and are told apart by that."""
-        stats = [proc_file(p, "stat").rsplit(b")", 1)[-1].split() for p in processes_of(id)
-                 if program_of(p) == "evenstep-worker"]
-        parents = {int(fields[1]) for fields in stats if fields}  # else it has just ended
-        return sorted(p for p in parents if program_of(p) == "orted")
+        """They start the ranks, or the guards of these, and are told apart by that."""
+        parents = {parent_of(p) for p in processes_of(id) if program_of(p) == "evenstep-worker"}
+        guards = {p for p in parents if p and program_of(p) == "evenstep-guard"}
+        return sorted(p for p in {*parents, *map(parent_of, guards)}
+                      if p and program_of(p) == "orted")
 
     @contextlib.contextmanager
     def cut(self, host):

@@ -28,6 +28,12 @@ DISK = "192m"
 PROGRAM = ROOT / "tests/program"
 
 
+def parent_of(pid):
+    """None: it has just ended."""
+    fields = proc_file(pid, "stat").rpartition(b")")[2].split()
+    return int(fields[1]) if fields else None
+
+
 class Place:
     """A mount namespace with a /dev/shm of its own, as long as this object lives."""
 
