@@ -20,13 +20,13 @@ struct orders {
     const char **names;                   /* [balancer.workers] their nodes, into `ranks`; owned */
     bool in_lockstep;                     /* minibatches of a step sum up to the global batch */
     bool may_balance;                     /* minibatches follow the measured speeds */
-    int64_t samples;  /* of the training set; 0: not told, or a user's program has its own */
-    bool narrowed;    /* the balancer shares those out, as they are fewer than the global batch */
-    bool owes;        /* an assignment was decided, and is not yet written down */
-    bool amends;      /* it takes the place of the one that was written before */
-    bool owes_word;   /* the list of lost workers has changed, and is not yet written down */
+    int64_t samples;  /* of the training set; 0: not known, or a user's program has its own */
+    bool narrowed;    /* these are fewer than the global batch, so the balancer shares them out */
+    bool owes;        /* an assignment was decided and is not written yet */
+    bool amends;      /* it replaces the one that was written last */
+    bool owes_word;   /* another part of the control document is not written yet */
     bool stop, pause; /* as last written */
-    json_t *doors;    /* of the control document, or NULL; owned */
+    json_t *doors;    /* addresses of ranks, as in the control document, or NULL; owned */
     char key[PROFILES_KEY];
     const char *strategy; /* by name */
 };
@@ -44,29 +44,28 @@ void orders_see_quotas(struct orders *o);
 /* A worker measured its node at two sizes: the first observations of its profile, if it has none
  * yet. */
 void orders_calibrate(struct orders *o, int rank, double a, double k, int max_batch);
-/* A user's program has told its global batch. Where no minibatches were told before, or others,
- * they are owed from now on. Negative: it cannot be shared out, which the ranks find as well. */
+/* A user's program has reported its global batch. If no minibatches were written for it yet, the
+ * next turn writes them. Negative: it cannot be shared out; the ranks find that, too. */
 int orders_take_batch(struct orders *o, int global_batch, struct err *e);
-/* The training set has so many samples. Where the global batch is more, people see what a step
- * takes of it, and minibatches follow that; the ranks go on sharing out what was asked. `told`: an
- * earlier coordinator has told people so. */
+/* The number of samples of the training set is known. If the global batch is larger, people are
+ * shown the minibatches of the samples that a step really has; the ranks go on sharing out what was
+ * asked. told: an earlier coordinator has shown that already. */
 void orders_take_samples(struct orders *o, int64_t samples, bool told);
-/* Takes where ranks are reached, as heartbeats say; what has changed is owed. */
+/* Takes the addresses of ranks from their heartbeats. */
 void orders_see_doors(struct orders *o);
-/* Decides on minibatches, unless the attempt is about to end, and tells the workers. */
+/* Decides on minibatches, unless the attempt is about to end, and writes them. */
 int orders_balance(struct orders *o, bool ending, struct err *e);
-/* Tells the workers to stop or to pause; nothing is written where that has not changed. */
+/* Asks the workers to stop or to pause. Writes nothing if that has not changed. */
 int orders_ask(struct orders *o, bool stop, bool pause, struct err *e);
-/* This worker of `ranks` is lost, and marked so: minibatches are shared out among the others, and
- * with the next turn the ranks are told to go on without it. Negative: they cannot hold the global
- * batch. */
+/* A worker was lost, and is marked so in `ranks`: shares out the minibatches among the others. The
+ * next turn writes that. Negative: the others cannot hold the global batch. */
 int orders_lose(struct orders *o, int rank, struct err *e);
-/* This one is there again, and marked so: minibatches are shared out anew, with it. Negative: they
- * stay as they are, and it keeps its first one until the next change. */
+/* A worker has come back, and is marked so: shares out the minibatches anew. Negative: they stay as
+ * they are, and the worker keeps its first one until the next change. */
 int orders_join(struct orders *o, int rank, struct err *e);
-/* Writes the control document now: who is lost, and who is started again. If that fails the next
- * turn writes it. */
+/* Writes the control document now. If that fails, the next turn does. */
 int orders_tell(struct orders *o, struct err *e);
+/* The next turn writes the control document. */
 void orders_owe(struct orders *o);
 int orders_keep_profiles(const struct orders *o, struct err *e);
 void orders_settle(struct orders *o); /* no more rows come: the last steps go into the profiles */

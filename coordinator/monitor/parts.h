@@ -36,54 +36,58 @@ struct monitor {
     struct watchdog watchdog;
     struct publisher publisher;
     struct logs logs;
-    int64_t training_samples; /* of the data set; 0: not told yet */
-    json_t *news; /* facts.c: events of the read under way, where many facts wait; else NULL */
+    int64_t training_samples; /* of the data set; 0: not known yet */
+    struct joined program;    /* what a user's program has reported; global_batch 0: none joined */
+    json_t *news; /* facts.c: events of the current read, if many facts wait; else NULL */
+
+    /* what a death means: */
     bool outlives_worker; /* plan_outlives_worker */
     bool takes_back;      /* plan_takes_back */
-    bool needed_lost;     /* a rank died that the attempt cannot go on without: */
+    bool needed_lost;     /* a rank has died without which the attempt cannot go on */
     struct failure needed;
-    double fallen_at;      /* when the first worker died of those about which it is not decided yet
-                         whether the others go on; 0: there is none */
-    struct joined program; /* what a user's program brought; its global_batch is 0: none joined */
-    /* A restarted attempt: its rows wait in the store until it is known from which checkpoint it
-     * started, because older rows past that are superseded first. */
+    double fallen_at; /* when the first worker died about which nothing is decided; 0: there is
+                         none */
+
+    /* The rows of a restarted attempt wait in the store until it is known from which checkpoint it
+     * started, because older rows after that checkpoint are superseded first: the gate. */
     bool gate_open;
-    bool takes_over; /* a new attempt: what earlier ones left in the store is not all read yet */
-    bool behind;     /* rows or facts wait that the last turn has left */
-    bool unsaved; /* facts were read past the bookmark, other than norms: history drops norms that
-                        come again, so the next flush is soon enough for them */
-    struct evaluations early;              /* evaluations that came before the gate opened; owned */
-    struct norms early_norms[NORMS_EARLY]; /* the same of norms, the first of them; owned */
+    bool takes_over;          /* reports of earlier attempts are still being read from the store */
+    struct evaluations early; /* evaluations that came before the gate opened; owned */
+    struct norms early_norms[NORMS_EARLY]; /* [n_early_norms] the same of norms; owned */
     int n_early_norms;
-    int64_t keeper_seen_at; /* `at` of the first heartbeat that says it serves; 0: none */
+
+    bool behind;  /* the last turn has left rows or facts unread */
+    bool unsaved; /* facts were read after the bookmark was written. Norms do not count: they may be
+                     read twice, since history drops those that come again */
+    int64_t keeper_seen_at; /* `at` of the keeper's first heartbeat as a server; 0: none */
     double beats_at, show_at, flush_at, profile_at; /* when each was last done */
 };
 
-/* bookmarks.c: writes the bookmark down; goes on from the one that is there. `adopted`: with its
- * attempt, else behind it. */
+/* bookmarks.c: writes the bookmark, and goes on from the one in the store. adopted: in the middle
+ * of its attempt; else after it. */
 int monitor_save(struct monitor *m, struct err *e);
 int monitor_load(struct monitor *m, bool adopted, struct err *e);
 enum { FACTS_ALL = INT_MAX };
 enum facts_read { FACTS_NONE_WAIT, FACTS_MAY_WAIT };
-/* facts.c: reads and follows the facts that wait, by `reads` reads of some at most; enum facts_read
- * says whether others may wait. `old_attempt`: what attempts that are over left behind, of which
- * only their results count.
- */
+/* facts.c: reads facts, at most `reads` batches of them, and follows them. enum facts_read says
+ * whether more may wait. old_attempt: facts of attempts that have ended; only their results
+ * count. */
 int monitor_read_facts(struct monitor *m, bool old_attempt, int reads, struct err *e);
-/* losses.c: a worker has died, as this fact says. What follows is decided at the end of this turn,
- * or of one to come: */
+/* losses.c: takes the fact that a worker has died. losses_decide() decides what follows. */
 void losses_take(struct monitor *m, const struct fact *f);
-/* The watchdog accuses this rank. True: it is a worker that is silent, which its guard was not told
- * to end before; its death is then as any other. */
+/* The watchdog says that this rank is lost. If it is a worker whose heartbeats stand still, this
+ * asks its guard to kill it, once, so that the death is reported like any other. False: it is not.
+ *  */
 bool losses_end_silent(struct monitor *m, int rank);
+/* Call it at the end of each turn. */
 void losses_decide(struct monitor *m, double now);
-/* returns.c: workers that died are started again. */
+/* returns.c: starts workers again that have died. Call it at the end of each turn. */
 void returns_decide(struct monitor *m, double now);
-/* The return of this rank has failed: the control document says so in the next turn. */
+/* The return of this rank has failed. The next turn writes that to the control document. */
 void returns_end(struct monitor *m, int rank);
-/* facts.c: minibatches follow what the program of this attempt has told, if one has. */
+/* facts.c: takes the global batch of the program that has joined, if one has. */
 void monitor_take_batch(struct monitor *m);
-/* facts.c: the samples that a job which is done has trained on, by its epochs or by the evaluation
+/* facts.c: the samples that the job trains on until it is done, by its epochs or by the evaluation
  * that reached its target; 0: not known. */
 int64_t monitor_planned_samples(const struct monitor *m);
 /* facts.c: opens the gate of a restarted attempt that found no checkpoint. */

@@ -14,41 +14,45 @@
 #include "job/documents/ranks/departure.h"
 #include "store/store.h"
 
-struct rank { /* ranks 0 … workers - 1 train, the keeper and further servers follow */
-    char node[DOCUMENT_NODE]; /* "keeper", "server" where it has none */
+struct rank { /* ranks 0 … workers - 1 train; the keeper and further servers follow */
+    char node[DOCUMENT_NODE]; /* "keeper" or "server" if it has no node */
     char device[DOCUMENT_NODE];
     double slowdown;
-    json_t *tuning;   /* what its device measured, in this attempt or before, or NULL; owned */
-    bool heard;       /* a heartbeat of this attempt came: */
-    struct beat beat; /* the newest; its counters are 0 before */
-    int64_t stray_at; /* when the dropped heartbeat came that was counted last */
-    int64_t rows;     /* of this attempt */
-    int64_t last_step, last_local; /* of the newest of them */
-    int batch;                     /* of the newest of them, or of the plan */
+    json_t *tuning; /* what its device has measured in this attempt or before, or NULL; owned */
+    bool overfull;  /* its first minibatch did not fit its memory, so the next attempt must have a
+                       smaller one */
+
+    /* what it reports: */
+    bool heard;                    /* a heartbeat of this attempt has come */
+    struct beat beat;              /* the newest; all 0 before */
+    int64_t stray_at;              /* when the last dropped heartbeat was counted */
+    int64_t rows;                  /* rows of this attempt */
+    int64_t last_step, last_local; /* of the newest row */
+    int batch;                     /* of the newest row, or of the plan */
     struct step_times times;
     struct thinned points; /* rows since the last event */
-    bool fallen; /* its process died, and it is not known yet whether the others can go on */
-    char how[DOCUMENT_MESSAGE]; /* it died: "exited on signal 9 (Killed)" */
-    bool silent;                /* it gives no sign of life: its guard is to end it */
-    bool lost;                  /* its process died, and the others are to go on without it */
-    bool left;                  /* the server has dropped it, and the others go on; `beat` has the
-                                   server's counters of it */
-    int seats;                  /* how often it was started again, so far, */
-    int tries;                  /* and since it was last there for long */
-    bool joining;               /* it is being started again and is not there yet; still `lost` and
-                                   `left` */
-    bool fell_early;            /* the process that was started again died before its return was
-                                   told */
-    bool stays_out;             /* it is not started again */
-    double back_at, joining_at; /* back_at: when it is to be started again; joining_at: since when
-                                   it is awaited; 0: not known */
-    double there_at;            /* since when it is there again, as far as is known; 0: it is not */
-    int64_t rows_gone;          /* that its processes before this one had not sent yet */
-    bool overfull; /* its first minibatch did not fit its memory: the next attempt must know the
-                      limit */
+
+    /* its death: */
+    bool silent; /* its heartbeats stand still, so its guard is asked to kill it */
+    bool fallen; /* its process has died, and it is not decided whether the others can go on */
+    bool lost;   /* its process has died, and the others must go on without it */
+    bool left;   /* the others go on without it; `beat` has the keeper's counters of it */
+    char how[DOCUMENT_MESSAGE]; /* how it died: "exited on signal 9 (Killed)" */
+    int64_t rows_gone;          /* rows that its earlier processes had not sent when they died */
+
+    /* its return: */
+    int seats;         /* how often it was started again */
+    int tries;         /* how often since it last ran for long */
+    bool joining;      /* it is being started again; `lost` and `left` are still true */
+    bool fell_early;   /* the process that was started again died before it had come back */
+    bool stays_out;    /* it is not started again any more */
+    double back_at;    /* when it will be started again; 0: not known, as below */
+    double joining_at; /* when it was started again */
+    double there_at;   /* when it came back */
 };
 
-/* What is dropped: not of this attempt, damaged, not sealed with its rank's key, or seen before. */
+/* Kinds of reports that are dropped. They belong to another attempt, are damaged, are not sealed
+ * with their rank's key, or came before. */
 enum dropped { DROPPED_FACT, DROPPED_BEAT, DROPPED_ROWS };
 enum { DROPPED_KINDS = DROPPED_ROWS + 1 };
 
@@ -56,59 +60,59 @@ struct ranks {
     struct sender ours;  /* job and attempt */
     struct seals *seals; /* borrowed */
     int workers, servers;
-    struct rank *all;   /* [workers + servers]; owned */
-    const char **names; /* [workers] nodes, into `all`; owned */
-    struct recent_rows recent;
-    struct departure *left; /* [n_left] of at most `workers`; owned */
+    struct rank *all;          /* [workers + servers]; owned */
+    const char **names;        /* [workers] nodes, into `all`; owned */
+    struct recent_rows recent; /* of all workers */
+    struct departure *left;    /* [n_left], room for `workers`; owned */
     int n_left;
-    int64_t step; /* the furthest of any rank */
+    int64_t step; /* the largest of any rank */
     double epoch;
-    int64_t dropped[DROPPED_KINDS];
+    int64_t dropped[DROPPED_KINDS]; /* how many reports were */
 };
 
-/* `seals` outlives the ranks. */
+/* `seals` is borrowed until ranks_close(). */
 int ranks_open(struct ranks *r, const struct plan *plan, struct seals *seals, struct err *e);
 void ranks_close(struct ranks *r); /* also after a failed ranks_open() */
 
 int ranks_count(const struct ranks *r); /* workers and servers */
-/* Takes a row of a worker of this attempt; false: it was seen before. */
+/* Takes a row of a worker of this attempt. False: it came before. */
 bool ranks_see_row(struct ranks *r, const struct row *row);
+/* Reads the newest heartbeat of every rank. */
 int ranks_read_beats(struct ranks *r, struct store *store, struct err *e);
-/* Counts what is not taken, by kind, and logs it at the first time of its kind, the second, the
- * fourth … */
+/* Counts a report that is dropped. Logs the first one of its kind, the second, the fourth, … */
 void ranks_drop(struct ranks *r, enum dropped kind, const struct sender *from, const char *why);
 
-/* What is known of the rows that lost workers had not sent: for the bookmark, and out of one of
- * this attempt, before any row is read. */
+/* Write rows_gone of each rank to the bookmark, and read them from one of this attempt. Read before
+ * any row is. */
 void ranks_note(const struct ranks *r, struct bookmark *out);
 void ranks_resume(struct ranks *r, const struct bookmark *from);
-/* The server goes on without a worker: takes the departure over and leaves an empty one. False:
- * there is no such worker, or its departure is known. */
+/* The keeper reports that the others go on without a worker. Takes over what `left` owns, and
+ * leaves it empty. False: there is no such worker, or it has left before. */
 bool ranks_leave(struct ranks *r, struct departure *left);
-/* A worker that had left is there again. `back`: what the server knows of it. False: it had not
- * left.
- */
+/* The keeper reports that a worker has come back, with its counters. False: it had not left. */
 bool ranks_return(struct ranks *r, const struct departure *back);
 bool ranks_ever_left(const struct ranks *r); /* was any worker lost, or started again? */
 /* Is every rank that is alive past the start, which all ranks make together? */
 bool ranks_started(const struct ranks *r);
 /* Has every rank that is alive loaded its data, while one of them still prepares its first step? */
 bool ranks_prepare(const struct ranks *r);
-int ranks_fallen(const struct ranks *r); /* the lowest rank that is `fallen`; -1: none is */
-int ranks_alive(const struct ranks *r);  /* workers that are not lost */
+int ranks_fallen(const struct ranks *r); /* the lowest rank that is `fallen`; -1: none */
+int ranks_alive(const struct ranks *r);  /* the number of workers that are not lost */
 int ranks_first(const struct ranks *r);  /* the lowest of them */
 bool ranks_done(const struct ranks *r);  /* has every rank that is not lost reported its end? */
 
-/* Is a worker in a step, begun `ago` seconds before, that takes longer than its steps do, or that
- * would last `patience` seconds more if it took as long as they do? */
+/* Did a worker begin a step `ago` seconds before that takes longer than its steps usually do, or
+ * that would take `patience` seconds more if it took as long as they do? */
 bool ranks_in_long_step(const struct ranks *r, double ago, double patience);
-bool ranks_stepped(const struct ranks *r);    /* every worker that is not lost has made a step */
-int64_t ranks_samples(const struct ranks *r); /* of the job's surviving updates */
-/* The run has ended well, and all rows are read: what the keeper counts in its last state and no
- * worker told is of those that died before their last heartbeat, and so are the rows of it. */
+bool ranks_stepped(const struct ranks *r);    /* has every worker that is not lost made a step? */
+int64_t ranks_samples(const struct ranks *r); /* samples of the updates that count */
+/* Call it when the run has ended well and all rows are read. Samples that the keeper has counted
+ * and no worker has reported belong to workers that died before their last heartbeat. This credits
+ * them with these samples, and with as many rows_gone. */
 void ranks_credit(struct ranks *r);
-int64_t ranks_rows_lost(const struct ranks *r); /* that ranks could not send */
-double ranks_slowest_deadline(const struct ranks *r, double unknown); /* of a step, seconds */
+int64_t ranks_rows_lost(const struct ranks *r); /* rows that ranks could not send */
+/* The longest deadline of a step over all workers, seconds; `unknown`: of one without steps. */
+double ranks_slowest_deadline(const struct ranks *r, double unknown);
 int ranks_quantum(const struct ranks *r); /* minibatches are multiples of it */
 
 #endif
