@@ -17,9 +17,6 @@
 /* Longer than heartbeats of the others take to tell that they are past the start (0.4 s each). */
 static const double start_patience = 3;
 
-/* As the watchdog tells silence from another fault. */
-static const double silent_least = 1.5;
-
 /* Without a worker the attempt may go on; without another rank it cannot. */
 static bool may_go_on_without(const struct monitor *m, int rank)
 {
@@ -75,7 +72,7 @@ static void go_on_without(struct monitor *m, int rank)
 bool losses_end_silent(struct monitor *m, int rank)
 {
     struct rank *w = rank < 0 ? NULL : &m->ranks.all[rank];
-    if (!w || w->silent || w->beat.age < silent_least || !may_go_on_without(m, rank)) {
+    if (!w || w->silent || !watchdog_is_silent(w) || !may_go_on_without(m, rank)) {
         return false;
     }
     w->silent = true;

@@ -22,6 +22,11 @@ static const double fresh_seconds = 1.5; /* more than three heartbeats, so no ra
 static const double slow_times =
     10; /* how much slower than before a step of a working rank may be */
 
+bool watchdog_is_silent(const struct rank *w)
+{
+    return w->beat.age > fresh_seconds;
+}
+
 enum kind { KIND_STARTING, KIND_SLOW, KIND_COMPUTING, KIND_WAITING, KIND_SERVING, KIND_DONE };
 enum fault { FAULT_NONE, FAULT_WAITS, FAULT_STUCK, FAULT_SILENT }; /* the last one weighs most */
 

@@ -25,6 +25,8 @@ void watchdog_grace(struct watchdog *w, double until);
 /* Has a rank been over its deadline for a second? Then *out says which, and why. */
 bool watchdog_lost(struct watchdog *w, const struct ranks *ranks, const struct jobspec *spec,
                    double now, struct failure *out);
+/* Is the last heartbeat of this rank older than any that comes on time? */
+bool watchdog_is_silent(const struct rank *w);
 void watchdog_calm(struct watchdog *w); /* suspects no rank from now on */
 
 #endif

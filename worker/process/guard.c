@@ -165,11 +165,19 @@ static void await_seat(struct guard *g)
     _exit(128 + told_to_end);
 }
 
-static bool is_given_up(const struct guard *g, struct store *s)
+/* Kills the worker if the control document has it, with its seat, among these; true: it did. */
+static bool kill_if(const struct guard *g, struct store **s,
+                    bool (*among)(const struct control *c, int rank), const char *why)
 {
     struct control c;
     int rank = g->lost.from.rank;
-    return hear(g, s, &c) && c.seats[rank] == g->seat && control_has_lost(&c, rank);
+    *s = *s ? *s : open_store(g);
+    if (!*s || !hear(g, *s, &c) || c.seats[rank] != g->seat || !among(&c, rank)) {
+        return false;
+    }
+    log_warn("guard", why, "rank=%d seat=%d", rank, g->seat);
+    kill((pid_t)worker, SIGKILL);
+    return true;
 }
 
 /* Until the worker has joined or died. One that hangs is given up by the coordinator, which counts
@@ -178,26 +186,12 @@ static void watch_join(struct guard *g)
 {
     struct pollfd joining = {.fd = g->joining};
     struct store *s = NULL;
-    while (poll(&joining, 1, look_ms) <= 0 && !told_to_end) {
-        s = s ? s : open_store(g);
-        if (s && is_given_up(g, s)) {
-            log_warn("guard", "a worker that did not join is killed", "rank=%d seat=%d",
-                     g->lost.from.rank, g->seat);
-            kill((pid_t)worker, SIGKILL);
-            break;
-        }
+    while (poll(&joining, 1, look_ms) <= 0 && !told_to_end &&
+           !kill_if(g, &s, control_has_lost, "a worker that did not join is killed")) {
     }
     store_close(s);
     close(g->joining);
     g->joining = -1;
-}
-
-/* The worker gives no sign of life: stopped, or its machine stands still now and then. */
-static bool is_silent(const struct guard *g, struct store *s)
-{
-    struct control c;
-    int rank = g->lost.from.rank;
-    return hear(g, s, &c) && c.seats[rank] == g->seat && control_has_silent(&c, rank);
 }
 
 static bool has_ended(int *status)
@@ -205,22 +199,16 @@ static bool has_ended(int *status)
     return waitpid((pid_t)worker, status, WNOHANG) == (pid_t)worker;
 }
 
-/* Until the worker has ended. One that is silent for too long is killed: its death is then as any
- * other, and no other worker hears of it again. Where the kernel has no pidfd_open (before 5.3)
- * nobody is. */
+/* Until the worker has ended. One whose heartbeats stand still for too long (it is stopped, or
+ * hangs) is killed. Its death is then like any other, and no other worker hears of it again. On a
+ * kernel without pidfd_open (before 5.3) none is killed. */
 static void watch(struct guard *g, int *status)
 {
     struct pollfd end = {.fd = (int)syscall(SYS_pidfd_open, (pid_t)worker, 0), .events = POLLIN};
     struct store *s = NULL;
     while (end.fd >= 0 && !has_ended(status)) {
-        if (poll(&end, 1, look_ms) != 0 || told_to_end) {
-            continue;
-        }
-        s = s ? s : open_store(g);
-        if (s && is_silent(g, s)) {
-            log_warn("guard", "a worker that gives no sign of life is killed", "rank=%d seat=%d",
-                     g->lost.from.rank, g->seat);
-            kill((pid_t)worker, SIGKILL);
+        if (poll(&end, 1, look_ms) == 0 && !told_to_end) {
+            kill_if(g, &s, control_has_silent, "a worker that gives no sign of life is killed");
         }
     }
     store_close(s);
