@@ -74,14 +74,15 @@ static void put_file(struct packet *p, int fd)
     memcpy(CMSG_DATA(c), &fd, sizeof(int));
 }
 
-/* As recvmsg; a signal does not end it. */
+/* As recvmsg; a signal does not end it. That the rank had packets unread as it closed is told once,
+ * before what it said last. */
 static ssize_t await(const struct session *s, struct packet *p)
 {
     ssize_t n;
 
     do {
         n = recvmsg(s->fd, &p->head, MSG_CMSG_CLOEXEC);
-    } while (n < 0 && errno == EINTR);
+    } while (n < 0 && (errno == EINTR || errno == ECONNRESET));
     return n;
 }
 

@@ -184,6 +184,38 @@ static void test_alone_every_sample_of_an_epoch_comes_once(void **state)
     assert_true(es_next(&s) < 0 && strstr(es_error(), "has left"));
 }
 
+static int is_refused_late(void)
+{
+    struct es_run run;
+    struct es_slice s;
+
+    MUST(join(&run, 0) == 0 && es_next(&s) == 1 && es_begin(0) == 0);
+    MUST(es_log("{\"a\": 1}") == 0); /* which the rank does not read */
+    MUST(es_gradients(NULL) < 0 && strstr(es_error(), "another rank failed"));
+    return 0;
+}
+
+/* The kernel tells first that what the program said was not read, and then what the rank said. */
+static void test_what_the_rank_said_last_is_heard_before_its_end(void **state)
+{
+    struct standin r;
+    int file = memfd_create("text", 0);
+    char any;
+
+    standin_run(&r, is_refused_late);
+    start(&r);
+    standin_slice(&r, 0, 3, 0);
+    standin_get(&r, WIRE_BEGIN, NULL);
+    assert_true(recv(r.fd, &any, 1, MSG_PEEK) == 1); /* its log lies there */
+    assert_true(write(file, "another rank failed", 19) == 19);
+    standin_put(&r, (struct wire_message){.type = WIRE_REFUSED}, file);
+    close(file);
+    close(r.fd);
+    r.fd = -1;
+    assert_int_equal(standin_exit(&r), 0);
+    standin_end(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -191,6 +223,7 @@ int main(void)
         cmocka_unit_test(test_a_forked_child_is_refused_and_holds_no_socket),
         cmocka_unit_test(test_signals_do_not_end_a_wait),
         cmocka_unit_test(test_any_number_of_epochs_may_end_within_a_step),
+        cmocka_unit_test(test_what_the_rank_said_last_is_heard_before_its_end),
         /* last: this process then is the one that joined */
         cmocka_unit_test(test_alone_every_sample_of_an_epoch_comes_once),
     };

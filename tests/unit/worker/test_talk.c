@@ -107,6 +107,26 @@ static void one_that_ends_without_a_word_is_an_error(void **state)
     end();
 }
 
+/* The kernel tells first that a message to it was not read, and then what it said. */
+static void what_it_said_last_is_heard_before_its_end(void **state)
+{
+    struct wire_message m;
+    (void)state;
+    begin();
+    OK(talk_say(&rank.g, WIRE_CONTINUE, 0, &err_)); /* it is not read */
+    begins(1, 0);
+    ends_epoch(0);
+    leaves_without_a_word(3);
+    OK(talk_hear(&rank.g, &m, &err_));
+    assert_int_equal(m.type, WIRE_BEGIN);
+    OK(talk_say(&rank.g, WIRE_CONTINUE, 0, &err_)); /* nobody hears it */
+    OK(talk_hear(&rank.g, &m, &err_));
+    assert_int_equal(m.type, WIRE_EPOCH_END);
+    FAILS(talk_say(&rank.g, WIRE_CONTINUE, 0, &err_), ERR_PEER, "ended with exit code 3");
+    FAILS(talk_hear(&rank.g, &m, &err_), ERR_PEER, "ended with exit code 3");
+    end();
+}
+
 /* ---- saying ---------------------------------------------------------------------------------- */
 
 static void go_says_who_makes_the_step(void **state)
@@ -404,6 +424,7 @@ int main(void)
         cmocka_unit_test(what_a_program_that_gives_up_says_is_the_error),
         cmocka_unit_test(a_step_is_made_once_the_program_says_what_follows_it),
         cmocka_unit_test(one_that_ends_without_a_word_is_an_error),
+        cmocka_unit_test(what_it_said_last_is_heard_before_its_end),
         cmocka_unit_test(go_says_who_makes_the_step),
         cmocka_unit_test(to_a_process_that_has_ended_nothing_is_said),
         cmocka_unit_test(it_settles_where_the_next_step_begins),

@@ -74,6 +74,12 @@ static int overdue(struct link *l, struct err *e)
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
+/* The program hears nothing any more. What it has said before is heard first. */
+static int unheard(struct link *l, struct err *e)
+{
+    return packet_waits(l->fd) ? 0 : lost(l, e);
+}
+
 /* All packets that wait, in one call. */
 static int send_later(struct link *l, struct err *e)
 {
@@ -88,7 +94,7 @@ static int send_later(struct link *l, struct err *e)
     for (int at = 0; at < n;) {
         int sent = sendmmsg(l->fd, heads + at, (unsigned)(n - at), MSG_NOSIGNAL);
         if (sent < 0 && errno != EINTR) {
-            return lost(l, e);
+            return unheard(l, e);
         }
         at += sent > 0 ? sent : 0;
     }
@@ -126,7 +132,7 @@ int link_send(struct link *l, const struct wire_message *m, const int *fds, stru
     if ((rc = send_later(l, e)) < 0) {
         return rc;
     }
-    return packet_send(l->fd, m, fds) ? 0 : lost(l, e);
+    return packet_send(l->fd, m, fds) ? 0 : unheard(l, e);
 }
 
 void link_refuse(struct link *l, const char *why)

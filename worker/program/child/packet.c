@@ -36,6 +36,25 @@ bool packet_send(int socket, const struct wire_message *m, const int *fds)
     return sent == (ssize_t)sizeof(*m);
 }
 
+/* As recvmsg, at once. That the other end had packets of ours unread as it closed is told once,
+ * before what it said last. */
+static ssize_t receive(int socket, struct msghdr *h, int flags)
+{
+    ssize_t got;
+    do {
+        got = recvmsg(socket, h, flags | MSG_DONTWAIT);
+    } while (got < 0 && errno == ECONNRESET);
+    return got;
+}
+
+bool packet_waits(int socket)
+{
+    char any;
+    struct iovec one = {.iov_base = &any, .iov_len = 1};
+    struct msghdr h = {.msg_iov = &one, .msg_iovlen = 1};
+    return receive(socket, &h, MSG_PEEK) > 0;
+}
+
 enum packet_taken packet_take(int socket, struct wire_message *m, int *fd)
 {
     char room[CMSG_SPACE(4 * sizeof(int))];
@@ -43,7 +62,7 @@ enum packet_taken packet_take(int socket, struct wire_message *m, int *fd)
     struct msghdr h = {
         .msg_iov = &one, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof(room)};
     *fd = -1;
-    ssize_t got = recvmsg(socket, &h, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    ssize_t got = receive(socket, &h, MSG_CMSG_CLOEXEC);
     if (got < 0) {
         return errno == EAGAIN || errno == EINTR ? PACKET_NONE : PACKET_ENDED;
     }

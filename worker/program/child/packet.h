@@ -17,6 +17,8 @@ enum packet_taken { PACKET_NONE, PACKET_TAKEN, PACKET_ENDED = -1 };
 bool packet_send(int socket, const struct wire_message *m, const int *fds);
 /* Takes a packet if one is there. *fd: one descriptor of it, the caller's, or -1; others close. */
 enum packet_taken packet_take(int socket, struct wire_message *m, int *fd);
+/* Is there one to take? */
+bool packet_waits(int socket);
 /* Tells the program why it cannot go on. */
 void packet_refuse(int socket, const char *why);
 
