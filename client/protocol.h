@@ -40,7 +40,7 @@
 #include <stdint.h>
 
 /* Raised when a message, the block or the description changes its meaning. */
-#define WIRE_VERSION 3
+#define WIRE_VERSION 4
 #define WIRE_MAGIC 0x45564e53u /* "EVNS" */
 
 enum wire_type {
@@ -162,6 +162,7 @@ struct wire_message {
             double correct;       /* samples classified correctly; negative: not known */
             double learning_rate; /* of the first parameter group; NaN: not known */
             double loading;       /* seconds of the pass in which it waited for its samples */
+            double at;            /* when it is sent: seconds of CLOCK_MONOTONIC */
         } gradients;
         struct {
             double weight; /* as .gradients.weight; it is known before the first bucket */
@@ -181,8 +182,9 @@ struct wire_message {
  *     before BEGIN, and does not change its parameters from there to GO; so a rank may read them
  *     before it is told.
  * `granted`: the rank's, -1 at first: steps of slices up to this number may be made without GO
- *     (WIRE_MADE), since nothing but the next step follows them. With WIRE_OWN_GRADIENTS alone. Not
- *     for a pass that weighs 0, is not finite, or is one more over its slice.
+ *     (WIRE_MADE), since nothing but the next step follows each of them. The rank may grant several
+ *     and then hear of them late. With WIRE_OWN_GRADIENTS alone. Not for a pass that weighs 0, is
+ *     not finite, or is one more over its slice.
  * `copied`: with WIRE_KEEP, the slice before whose step the program has copied its parameters; -1
  *     before the first. It writes the number behind the copy, and before it says MADE or steps.
  * `kept`: the program's own figures, 0 at first, which the rank neither reads nor changes. */

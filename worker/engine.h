@@ -42,7 +42,7 @@ struct engine {
     int (*any)(void *ctx, bool mine, struct err *e);
     void *further_ctx; /* for both */
     /* set by `compute`: */
-    double idle;    /* seconds in which nothing was computed */
+    double idle;    /* seconds in which nothing was computed; negative: it had begun before */
     double loading; /* of the other seconds, those in which a user's program waited for samples */
 };
 

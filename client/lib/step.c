@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <time.h>
 
 #include "client/lib/session.h"
 
@@ -138,6 +139,14 @@ PUBLIC int es_loading(double seconds)
     return 0;
 }
 
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 static int send_gradients(struct session *s, const struct es_result *r, uint32_t flags)
 {
     struct wire_message m = {.type = WIRE_GRADIENTS, .flags = flags};
@@ -150,6 +159,7 @@ static int send_gradients(struct session *s, const struct es_result *r, uint32_t
     m.gradients.correct = r ? r->correct : -1;
     m.gradients.learning_rate = r ? r->learning_rate : NAN;
     m.gradients.loading = s->loading;
+    m.gradients.at = now();
     s->open = false;
     if (talk_take_back(s, WIRE_BEGIN)) {
         m.flags |= WIRE_WITH_BEGIN;

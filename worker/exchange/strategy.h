@@ -58,9 +58,9 @@ struct work {
      * makes no step of its own */
     double weight;
     bool voided; /* the backward pass of a user's program failed; weight is 0 */
-    /* DO_TRAIN, where rank_env.wants_sure: another step certainly follows, and nothing reads the
-     * replica or takes a state before it */
-    bool sure;
+    /* DO_TRAIN, where rank_env.wants_sure: of so many steps, from this one on, each is certainly
+     * followed by another one, and nothing reads the replica or takes a state between them */
+    int sure;
     bool further;      /* a further backward pass over the last step (strategy_ops.on_further) */
     bool absent;       /* with `further`: this rank's program has ended */
     int batch;         /* the minibatch for which the device has a plan (slice.count <= batch) */
@@ -195,7 +195,7 @@ struct rank_env {
     void (*parted)(void *ctx, struct err *e);
     int ahead;        /* steps whose slices are announced in advance, and then fixed; 0: none */
     bool weighed;     /* work.weight may differ from the samples, so sums carry weights */
-    bool wants_sure;  /* work.sure is used: a request during a sure step waits for the next step */
+    bool wants_sure;  /* work.sure is used: a request during sure steps waits until after them */
     bool sums;        /* with `weighed`: the loss is a sum, so a sum of gradients is not divided */
     bool open;        /* at each epoch's end the programs say whether another one follows */
     bool measures;    /* worker: its program's evaluation counts for all; set by the strategy */

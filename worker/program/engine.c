@@ -262,6 +262,7 @@ struct engine *program_engine(struct program *p, struct trainer_env *env, struct
     }
     g->p = p;
     g->number = -1;
+    g->granted.last = -1;
     g->rate = spec->optimizer.learning_rate;
     g->differences = !p->about.plain && step == STEP_BY_STRATEGY;
     g->summed = step == STEP_BY_PROGRAM_ON_SUM;

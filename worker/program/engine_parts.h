@@ -11,6 +11,7 @@
  *     step/pass.c     what both passes need: weights and buckets
  *     step/ahead.c    sends slices before their steps
  *     step/ended.c    the program has ended: does the rank go on?
+ *     step/granted.c  steps that it makes without waiting for an answer
  *     step/kept.c     the parameters from which its next process starts
  *     step/talk.c     messages to and from the program
  *     step/marks.c    checksums of the parameters: does the program change them by itself?
@@ -39,6 +40,19 @@ enum own_step {
     OWN_DIFFERENCE /* its optimizer makes a step, whose difference is sent, and takes it back */
 };
 
+/* Steps that the program may make without GO, once its parameters are kept (granted.c). */
+struct granted {
+    int64_t last; /* the slice of the last one; before `number`: none */
+    int in_row;   /* steps that were made so, with nothing between them */
+    double at;    /* when the program said so of the last one, in seconds of CLOCK_MONOTONIC */
+    double each;  /* seconds from one to the next */
+};
+
+enum {
+    GRANTED_MOST = 8,  /* steps that are granted at a time */
+    MEASURED_FIRST = 3 /* measurements of its CPU time before several steps are granted */
+};
+
 struct program_engine {
     struct engine base;
     struct program *p; /* borrowed */
@@ -61,8 +75,8 @@ struct program_engine {
     bool begun;                                 /* BEGIN of the current slice has come */
     int marked;                                 /* buckets of this step that the strategy has */
     double rate;                                /* the learning rate that the program sent last */
-    bool grants; /* the program may make this step without GO, once its parameters are kept */
-    bool made;   /* it made the last step so */
+    bool made;                                  /* the program made the last step without GO */
+    struct granted granted;
 
     /* Several backward passes over a step: */
     int passes;        /* summed of slice `answered` */
@@ -82,9 +96,14 @@ struct program_engine {
 
     /* What is measured: */
     struct metrics metrics;
-    bool paced;        /* steps are lengthened (emulated slowdown) */
-    int64_t measured;  /* steps whose CPU time is in `each` */
-    double each;       /* CPU seconds a sample */
+    bool paced;       /* steps are lengthened (emulated slowdown) */
+    int64_t measured; /* how often its CPU time was measured */
+    double each;      /* CPU seconds a sample */
+    struct {
+        double from;     /* child_cpu() when the first of the steps began */
+        int64_t samples; /* of the steps that are made since */
+        int steps;
+    } cpu;             /* of the measurement under way */
     double longest;    /* seconds from GO to GRADIENTS, at most so far; 0: not known */
     double usual;      /* the same as usual: first_usual() */
     double began_pass; /* clock_now() when the current pass began */
@@ -178,6 +197,20 @@ void kept_begun(struct program_engine *g);
  * the program has begun. If it has, this copies its parameters while it computes, and grants the
  * step if it may be granted. ctx: the engine. */
 void kept_glance(void *ctx);
+
+/* ---- granted.c ------------------------------------------------------------------------------- */
+
+/* The current slice begins, and so many steps from it on are sure (struct work). */
+void granted_begin(struct program_engine *g, int sure);
+/* The last slice whose step may be made without GO; -1: not even the current one's. */
+int64_t granted_now(const struct program_engine *g);
+/* Writes this where the program reads it; one that has made no step yet is granted none. */
+void granted_tell(struct program_engine *g);
+/* GRADIENTS of the current slice came, and the rank has waited so many seconds for them. Where it
+ * is alone, how long the step took is told by the clock of the program: the rank may have slept. */
+void granted_made(struct program_engine *g, const struct wire_message *m, double waited);
+/* The program did something else between two steps, or another process makes the next. */
+void granted_break(struct program_engine *g);
 
 /* ---- ended.c --------------------------------------------------------------------------------- */
 

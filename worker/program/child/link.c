@@ -288,6 +288,10 @@ int link_receive(struct link *l, struct wire_message *m, int *fd, struct err *e)
         return rc;
     }
     enum packet_taken taken = packet_take(l->fd, m, fd);
+    if (taken == PACKET_NONE && l->nap > 0) {
+        clock_sleep(l->nap);
+        taken = packet_take(l->fd, m, fd);
+    }
     if (taken == PACKET_NONE) {
         begin_wait(l);
     }

@@ -29,6 +29,7 @@ struct link {
     double early; /* clock_now() at which a wait that lasts so long calls `glance`, once; 0: none */
     void (*glance)(void *ctx);
     void *glance_ctx;
+    double nap;       /* seconds that it may sleep before it waits; 0: none */
     double until;     /* clock_now() by when it has to say what is waited for; 0: no limit */
     const char *task; /* what it does until then, for the sentence; NULL with no limit */
     bool gone;        /* set where the program cannot go on: it ended, hangs, or gave up */

@@ -91,6 +91,8 @@ static int enter(struct program_engine *g, int64_t first, struct err *e)
     block_begin(&p->block);
     p->link.until = 0;
     g->here = 0;
+    g->cpu.steps = 0;
+    granted_break(g);
     return 0;
 }
 

@@ -50,15 +50,29 @@ static char *share_text(const struct program *p, struct comm *c, struct err *e)
     return text;
 }
 
+/* How many slices come ahead of their steps. A server gives a worker one
+ * (worker/exchange/server/slices.c). A rank that grants steps has GRANTED_MOST of them out; a step
+ * with many samples is not so short that this would help. */
+static int slices_ahead(const struct program *p)
+{
+    enum { MANY_SAMPLES = 4096 };
+    const struct jobspec *spec = p->ask.spec;
+    bool grants =
+        spec->workers == 1 && kept_by_program(spec) && spec->batching.global_batch <= MANY_SAMPLES;
+    int told = p->about.ahead;
+    return strategy_find(spec->strategy.type)->server ? 1
+           : grants && told < GRANTED_MOST            ? GRANTED_MOST
+                                                      : told;
+}
+
 /* p->about is rank 0's by now. */
 int join_apply(struct program *p, struct err *e)
 {
     const struct program_ask *ask = &p->ask;
     const struct strategy_ops *strategy = strategy_find(ask->spec->strategy.type);
-    /* a server gives a worker one slice in advance (worker/exchange/server/slices.c) */
-    p->ahead = strategy->server ? 1 : p->about.ahead;
-    p->slots = p->ahead + 2;
     int rc = description_apply(&p->about, ask->spec, strategy, e);
+    p->ahead = slices_ahead(p);
+    p->slots = p->ahead + 2;
     if (rc < 0 && p->there) {
         link_refuse(&p->link, e->message);
     }

@@ -33,7 +33,7 @@ static void begin_watch(struct program_engine *g)
     g->began_pass = clock_now();
     watch(g, g->begun ? 1 : 10);
     if (g->p->block.copy) {
-        atomic_store(&g->p->block.shared->granted, g->grants && g->here > 0 ? g->number : -1);
+        granted_tell(g);
     }
     l->early = looks_early(g) ? g->began_pass + g->usual / 2 : 0;
     l->glance = kept_glance;
@@ -79,7 +79,7 @@ static int check_gradients(struct program_engine *g, struct pass *pass,
         return err_set(e, ERR_PEER, "%s sent gradients of slice %lld, which it had not begun",
                        g->p->link.who, (long long)m->gradients.number);
     }
-    if ((m->flags & WIRE_MADE) && atomic_load(&g->p->block.shared->granted) != g->number) {
+    if ((m->flags & WIRE_MADE) && atomic_load(&g->p->block.shared->granted) < g->number) {
         return talk_unexpected(g, m, e);
     }
     if (m->gradients.samples != w->slice.count) {
@@ -161,6 +161,14 @@ static int take_leave(struct program_engine *g, struct err *e)
     return HAS_LEFT;
 }
 
+/* The steps before, of the program as it was, are measured no further. */
+static void measure_begin(struct program_engine *g)
+{
+    g->cpu.from = child_cpu(&g->p->child);
+    g->cpu.samples = 0;
+    g->cpu.steps = 0;
+}
+
 /* The program begins the slice; after an evaluation its computing time begins here. */
 static int take_begin(struct program_engine *g, struct pass *pass, int64_t number, struct err *e)
 {
@@ -172,7 +180,7 @@ static int take_begin(struct program_engine *g, struct pass *pass, int64_t numbe
     if (g->base.idle < 0) {
         g->base.idle = comm_now(env->comm) - pass->begin;
         program_phase(g->p, PHASE_COMPUTE);
-        pass->cpu = child_cpu(&g->p->child);
+        measure_begin(g);
         g->began_pass = clock_now();
         env->step_begin(env->step_ctx);
     }
@@ -191,6 +199,7 @@ static int take_end(struct program_engine *g, const struct wire_message *m, stru
         return HAS_LEFT;
     }
     g->base.idle = -1; /* until BEGIN */
+    granted_break(g);
     g->p->link.until = 0;
     program_phase(g->p, PHASE_EVALUATE);
     return rc < 0 ? rc : talk_say(g, WIRE_CONTINUE, g->p->open ? WIRE_HOLD : 0, e);
@@ -252,11 +261,17 @@ static void leave(struct program_engine *g, struct pass *pass, struct work *w,
 
 /* CPU seconds of the program's process, which other processes on this host do not lengthen: what a
  * quota makes of them, and, for each sample, the reference time of an emulated slowdown. */
-static void measure(struct program_engine *g, const struct pass *pass, int64_t samples)
+static void measure(struct program_engine *g, int64_t samples)
 {
     const struct trainer_env *env = g->base.env;
-    double cpu = child_cpu(&g->p->child) - pass->cpu;
-    if (samples == 0 || pass->cpu < 0 || cpu <= 0) {
+    g->cpu.samples += samples;
+    if (++g->cpu.steps < GRANTED_MOST && granted_now(g) > g->number) {
+        return;
+    }
+    double cpu = child_cpu(&g->p->child) - g->cpu.from;
+    samples = g->cpu.samples;
+    g->cpu.steps = 0;
+    if (samples == 0 || g->cpu.from < 0 || cpu <= 0) {
         return;
     }
     if (env->telemetry->program_cpu) {
@@ -276,7 +291,7 @@ static void measure(struct program_engine *g, const struct pass *pass, int64_t s
         env->calibrated(env->step_ctx, &p);
         g->paced = p.k != g->each;
     }
-    if (g->measured == 3) {
+    if (g->measured == MEASURED_FIRST) {
         env->telemetry->profile(env->telemetry->ctx, &p);
     }
 }
@@ -322,7 +337,7 @@ int first_compute(struct program_engine *g, struct work *w, struct dev_result *o
         return 0;
     }
     g->begun = g->doing == HELD && g->held_at == WIRE_BEGIN;
-    g->grants = w->sure && g->base.wants_sure && !g->paced;
+    granted_begin(g, w->sure);
     g->made = false;
     g->p->phase = PHASE_COMPUTE; /* as the trainer has told */
     begin_watch(g);
@@ -332,7 +347,9 @@ int first_compute(struct program_engine *g, struct work *w, struct dev_result *o
     if ((rc = talk_go_on(g, 0, e)) < 0) {
         return rc;
     }
-    pass.cpu = child_cpu(&g->p->child); /* while the program goes on */
+    if (g->cpu.steps == 0) {
+        measure_begin(g); /* while the program goes on */
+    }
     if ((rc = follow(g, &pass, &m, e)) < 0 ||
         (rc == GAVE_GRADIENTS && (rc = check_gradients(g, &pass, &m, w, e)) < 0)) {
         return rc;
@@ -341,6 +358,7 @@ int first_compute(struct program_engine *g, struct work *w, struct dev_result *o
         leave(g, &pass, w, out);
         return 0;
     }
+    granted_made(g, &m, comm_now(base->env->comm) - pass.begin - base->idle);
     end_watch(g, m.flags & WIRE_MADE);
     marks_take(g);
     take_result(g, &m, w, out);
@@ -360,7 +378,7 @@ int first_compute(struct program_engine *g, struct work *w, struct dev_result *o
     g->passes = 1;
     g->stays_void = false;
     g->go = pass_no_step(g, w->voided); /* unless the strategy updates */
-    measure(g, &pass, w->slice.count);
+    measure(g, w->slice.count);
     comm_pace(base->env->comm, 1.0, (int)w->slice.count);
     return 0;
 }

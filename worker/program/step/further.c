@@ -18,6 +18,7 @@ static int follow_further(struct program_engine *g, struct pass *pass, struct wi
 {
     int rc;
     *pass = (struct pass){.weight = -1};
+    granted_break(g);
     g->own_step = OWN_STEP; /* still to be made */
     while ((rc = talk_hear(g, m, e)) >= 0 && m->type == WIRE_BUCKET) {
         if ((rc = pass_take_bucket(g, pass, m, e)) < 0) {

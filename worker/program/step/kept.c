@@ -107,7 +107,7 @@ void kept_glance(void *ctx)
            later = (now - g->began_pass) / 4; /* it may begin late, and no step is to be missed */
     if (atomic_load(&shared->begun) == g->number) {
         kept_begun(g);
-        atomic_store(&shared->granted, g->grants ? g->number : -1);
+        granted_tell(g);
     } else {
         double next = half > later ? half : later;
         g->p->link.early = now + (next > soon ? next : soon);

@@ -9,7 +9,7 @@ struct pass { /* one backward pass of the program */
     bool ready[256];
     double weight;     /* as it told; negative: not yet */
     struct work *work; /* gets the weight before the first mark; NULL, as mark: a further pass */
-    double begin, cpu; /* of its computing, evaluations between epochs left out */
+    double begin;      /* of its computing, evaluations between epochs left out */
     dev_mark_fn *mark;
     void *ctx;
 };

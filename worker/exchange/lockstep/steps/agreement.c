@@ -39,8 +39,9 @@ void lockstep_write(struct lockstep *l, float *words, double time, int64_t ahead
         env->control(env->ctx, &control);
         words[WORD_VERSION] = (float)control.version;
         l->asked_checkpoint = l->asked_checkpoint || control.checkpoint;
-        l->asked = l->sure && (control.stop || control.pause || l->asked_checkpoint);
-        if (!l->sure && lockstep_place(l, &place)) {
+        bool sure = l->at.step < l->sure;
+        l->asked = sure && (control.stop || control.pause || l->asked_checkpoint);
+        if (!sure && lockstep_place(l, &place)) {
             words[WORD_STOP] = control.stop;
             words[WORD_PAUSE] = control.pause;
             l->asked_checkpoint =

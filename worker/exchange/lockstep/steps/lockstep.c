@@ -55,10 +55,31 @@ static void take_next(struct lockstep *l, struct work *out)
         lockstep_part(l, &l->slice, &l->counts); /* after the hint: both may need the same room */
 }
 
-static bool is_sure(const struct lockstep *l)
+/* Does another step, and nothing else, follow step `step`? After it the cursor is `after`, and
+ * `applied` samples are counted. */
+static bool is_followed(const struct lockstep *l, const struct cursor *after, int64_t applied,
+                        int64_t step)
 {
-    return l->env->wants_sure && !l->asked && !cursor_done(&l->at.cursor) && !lockstep_may_end(l) &&
-           !agenda_is_due(&l->at.agenda, l->at.applied + l->slice.count, l->at.step + 1, l->began);
+    bool may_end = l->env->open && after->position == 0;
+    return !cursor_done(after) && !may_end &&
+           !agenda_is_due(&l->at.agenda, applied, step + 1, l->began);
+}
+
+/* How many steps are sure, from the current one on. A step that was sure stays so: what is asked or
+ * becomes due meanwhile waits. */
+static int sure_steps(struct lockstep *l)
+{
+    const struct advance *a = &l->advance;
+    int64_t applied = l->at.applied;
+    bool more = l->env->wants_sure && !l->asked;
+    for (int i = 0; more && i < a->n; i++) {
+        int64_t step = l->at.step + i;
+        int at = (a->first + i) % a->room;
+        applied += a->wholes[at].count;
+        more = step < l->sure || is_followed(l, &a->behind[at], applied, step);
+        l->sure = more && step >= l->sure ? step + 1 : l->sure;
+    }
+    return l->sure > l->at.step ? (int)(l->sure - l->at.step) : 0;
 }
 
 void lockstep_train(struct lockstep *l, struct work *out)
@@ -76,7 +97,7 @@ void lockstep_train(struct lockstep *l, struct work *out)
     }
     l->under_way = true;
     out->action = DO_TRAIN;
-    out->sure = l->sure = is_sure(l);
+    out->sure = sure_steps(l);
     out->weight = (double)out->slice.count;
     out->batch = l->sizes[rank] > 0 ? l->sizes[rank] : 1;
     out->learning_rate =

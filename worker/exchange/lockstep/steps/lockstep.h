@@ -98,7 +98,7 @@ struct lockstep {
     struct allreduce sums;  /* for evaluations and lockstep_sum() */
     float sum_words[7];
     double best;           /* the greatest score of an evaluation so far */
-    bool sure;             /* work.sure of the current step */
+    int64_t sure;          /* the steps before this one are sure (work.sure) */
     bool asked;            /* a stop, pause or checkpoint was requested in a sure step */
     bool asked_checkpoint; /* a checkpoint was requested and is not agreed on */
     bool within_step;      /* the sum of the current step is not made yet. A user's program waits
