@@ -183,7 +183,7 @@ class State:
         self._load_others(own)
         self._load_buffers(own)
         self.stream.steps.blocks.refine(own.get("finer", {}))
-        self.stream.steps.gradients.follow(own.get("former_gradients"))
+        self.stream.steps.aside.follow(own.get("former_gradients"))
         random_then = own["random"]
 
         def on_begin():

@@ -3,6 +3,7 @@
 backward.py      where a backward begins, and the loss for display
 passes.py        a backward pass: when it counts, what it weighs, what the rank answers
 gradients.py     gradients go out as they are ready, and come back summed
+aside.py         what param.grad held before a pass, set aside and put back
 weight.py        what the samples of a slice weigh
 blocks.py        parameters and running statistics stand in the shared block
 buffers.py       other buffers that training moves, which are each node's own

@@ -1,12 +1,6 @@
 """Moves gradients between param.grad and the shared block.
 
     param.grad ─ hook: copied, the rank is told ─► block ─ summed over all ranks ─► param.grad
-
-What param.grad held before a pass is sometimes set aside and put back afterwards:
-    _stashed   before a batch of weight 0, which must leave no gradients
-    _kept      before spare batches (spare.py), of which no step is made
-    before     before a further pass over the slice: the sums of the passes so far
-    _former    the same, received from another rank, until a pass follows that counts
 """
 
 import torch
@@ -20,8 +14,6 @@ class Gradients:
         self.run, self.blocks, self.opens = run, blocks, opens
         self.open = False  # a pass is under way
         self.quiet = False  # its gradients are not copied to the block
-        self.before = None
-        self._stashed = self._former = self._kept = None
         self._fired = [False] * len(blocks.slots)  # this pass has reached the parameter
         self._at = [view.data_ptr() for view in blocks.gradients]
         self._gpu = None  # streams.py, if the parameters are on a GPU
@@ -84,8 +76,7 @@ class Gradients:
 
     def drop(self):
         """The pass failed."""
-        self.open, self.before = False, None
-        self.unstash()
+        self.open = False
         if self._gpu is not None:
             self._gpu.drop()
 
@@ -127,7 +118,7 @@ class Gradients:
         if self._gpu is not None:
             self._gpu.given()
 
-    # ---- those of passes before
+    # ---- param.grad as it stands
 
     def of_all(self):
         return [slot.tensor.grad for slot in self.blocks.slots]
@@ -136,7 +127,7 @@ class Gradients:
         for slot, gradient in zip(self.blocks.slots, gradients):
             slot.tensor.grad = gradient
 
-    def _clear(self):
+    def clear(self):
         for slot in self.blocks.slots:
             slot.tensor.grad = None
 
@@ -154,60 +145,3 @@ class Gradients:
                 to.zero_()
             elif grad.data_ptr() != to.data_ptr():
                 to.copy_(grad)
-
-    def stash(self):
-        """A batch of weight 0 follows."""
-        self._stashed = self.of_all()
-        self._clear()
-
-    def unstash(self):
-        """Puts back what stash() has set aside; the pass's parameters count as reached. False:
-        nothing was stashed."""
-        if self._stashed is None:
-            return False
-        self.become(self._stashed)
-        self._stashed = None
-        return True
-
-    def keep(self):
-        """Keeps param.grad before a pass over a spare batch. False: it is kept already."""
-        if self._kept is not None:
-            return False
-        self._kept = [g if g is None else g.clone() for g in self.of_all()]
-        return True
-
-    def put_back(self, cleared):
-        """Puts back what keep() has kept. cleared: not where param.grad is None now, because the
-        program has cleared it itself."""
-        kept, self._kept = self._kept, None
-        for slot, grad in zip(self.blocks.slots, kept):
-            if slot.tensor.grad is not None or not cleared:
-                slot.tensor.grad = grad
-
-    def set_aside(self):
-        """Sets param.grad aside before a further pass over the slice."""
-        self.before = self.of_all()
-        for i, (grad, in_block) in enumerate(zip(self.before, self.blocks.gradients)):
-            if grad is not None and grad.data_ptr() == in_block.data_ptr():
-                self.before[i] = grad.clone()  # the block takes the next sum
-        self._clear()
-
-    def follow(self, gradients):
-        """Takes what another rank has set aside; the next pass that counts is a further one."""
-        self._former = gradients
-
-    def counted(self):
-        """The pass counts."""
-        if self._former is not None:
-            self.before, self._former = self._former, None
-
-    @torch.no_grad()
-    def add_before(self):
-        """Adds what set_aside() has set aside to the new sums."""
-        if self.before is None:
-            return
-        before, self.before = self.before, None
-        for slot, grad in zip(self.blocks.slots, before):
-            if grad is not None:
-                sum_ = slot.tensor.grad
-                slot.tensor.grad = grad if sum_ is None else grad.add_(sum_)

@@ -40,6 +40,7 @@ from ..loss.batch import tell_hooks
 from ..randomness import Draws
 from .accumulation import Accumulation
 from .ahead import Ahead
+from .aside import Aside
 from .blocks import has_batch_norm
 from .buffers import Buffers
 from .changed import Changed
@@ -68,6 +69,7 @@ class Passes:
         self._further = False  # the last pass was a further one over its slice
         self.optimizers = Optimizers(run, optimizers)
         self.gradients = Gradients(run, blocks, self._opens)
+        self.aside = Aside(self.gradients)
         self.weight = Weight(run, has_batch_norm(blocks.models), reduction == "sum")
         self.accumulation = Accumulation(run, self.gradients, self.weight)
         self.loss = ShownLoss()
@@ -167,7 +169,7 @@ class Passes:
     def former_gradients(self):
         """For a state that is taken in the middle of a further pass: the sums of the passes so
         far."""
-        return self.gradients.before if self._further else None
+        return self.aside.sums if self._further else None
 
     # ---- the pass
 
@@ -184,8 +186,8 @@ class Passes:
         self.ahead.pass_begins(loss)
         if self.spare.at_hand:  # also with a slice that was looked at, whose pass comes later
             self.spare.pass_begins()
-            if self.gradients.keep():
-                self.spare.when_left(lambda: self.gradients.put_back(self.idle.trained))
+            if self.aside.keep():
+                self.spare.when_left(lambda: self.aside.put_back(self.idle.trained))
         if self.spare.at_hand or self.slice is None:
             return
         if not self.idle.trained:
@@ -202,13 +204,13 @@ class Passes:
         if further and not self._local:
             self._begin_further()
         elif first and not self.accumulation.kept and self.accumulation.would_mix():
-            self.gradients.set_aside()
+            self.aside.set_aside()
         self.loss.take(loss)
         mine = self.weight.mine
         self._own = mine != 0 and not self.run.takes_gradients
         self.gradients.begin(quiet=keeping or mine == 0 or self._own or self._local)
         if mine == 0:
-            self.gradients.stash()
+            self.aside.stash()
         else:
             self.accumulation.rescale()
 
@@ -217,7 +219,7 @@ class Passes:
             return
         self.gradients.end()
         kept = self.accumulation
-        if self.gradients.unstash() and kept.kept and not kept.keeping:
+        if self.aside.unstash() and kept.kept and not kept.keeping:
             kept.carry(self.slice.step_count)
         if self._local:
             return
@@ -240,14 +242,14 @@ class Passes:
         self.settled = self.stepped = True
         self.accumulation.drop()
         self._follow()
-        self.gradients.add_before()
+        self.aside.add()
 
     def _follow(self):
         """Does with gradients and parameters what the answer says."""
         if self.answer == STEP:
             if not self._own:
                 self.gradients.give_back()
-            self.gradients.counted()
+            self.aside.counted()
         elif self.answer == VOID:
             return  # the optimizer's step is left out, and nothing has changed
         elif self.loss.scaler is not None:
@@ -266,8 +268,9 @@ class Passes:
     def abandon(self):
         """An exception has ended the pass. No rank makes the step of this slice, unless the rank
         has heard nothing of the pass."""
-        former = None if self._further else self.gradients.before
+        former = None if self._further else self.aside.sums
         self.gradients.drop()
+        self.aside.drop()
         if former is not None:
             self.gradients.become(former)
         if not self._local:
@@ -280,7 +283,7 @@ class Passes:
         self.run.again()
         if self.slice.count:
             self.run.weight(self.weight.mine)
-        self.gradients.set_aside()
+        self.aside.set_aside()
 
     @torch.no_grad()
     def _sum_held_back(self):
