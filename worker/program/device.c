@@ -1,7 +1,6 @@
-/* A user's program behind kernels/device.h, as far as a strategy looks: blocks that it fetches and
- * stores, and an update. The blocks are the shared memory itself, so nothing is copied; what a
- * fetch has to do is wait until the program has made its step, and what an update does is let it
- * make that step. */
+/* A user's program as a device (kernels/device.h). A strategy fetches and stores blocks, and asks
+ * for updates. The blocks are the shared memory itself, so nothing is copied: a fetch waits until
+ * the program has made its step, and an update lets it make that step. */
 #include <stdio.h>
 #include <string.h>
 

@@ -105,8 +105,8 @@ static bool ready(struct engine *base, int batch)
     return true; /* a program takes any size */
 }
 
-/* Lets the program finish: its last epoch's end, what it does after its loop, its leave. A job that
- * is stopped, or has reached its target, takes back the slices that were sent in advance. */
+/* Lets the program finish: the end of its last epoch, what it does after its loop, and LEAVE. A job
+ * that is stopped, or has reached its target, takes back the slices that were sent in advance. */
 static int end_run(struct program_engine *g, enum action why, struct err *e)
 {
     struct wire_message m;
@@ -141,8 +141,8 @@ static int end_run(struct program_engine *g, enum action why, struct err *e)
     return link_await_end(&g->p->link, e);
 }
 
-/* Until the program has evaluated what the run ends with; if it ends meanwhile, its next process
- * does. */
+/* Waits until the program has evaluated the model with which the run ends. If it ends meanwhile,
+ * its next process does. */
 static int evaluate_last(struct program_engine *g, struct err *e)
 {
     int rc = state_stand(g, e);
@@ -153,7 +153,7 @@ static int evaluate_last(struct program_engine *g, struct err *e)
     return rc;
 }
 
-/* Under a server: what the program measured of the weights that it was given. */
+/* Under a server: gives what the program has measured of the weights that it was given. */
 static int measured(struct engine *base, bool last, struct dev_result *sum, int64_t *n,
                     struct err *e)
 {

@@ -5,16 +5,16 @@
  *      program   GRADIENTS ─ waits ─ step ─ BEGIN ─────── STATE ─ waits ─
  *      rank                      GO+HOLD ►      SAVE ►               CONTINUE ►
  *
- * It is taken where the next step begins, since whatever a program does between two steps (it
- * evaluates, its scheduler steps) is done there: an epoch's end is passed. Behind the last step it
- * is taken where the program leaves.
+ * The rank asks for it where the next step begins: there all is done that a program does between
+ * two steps (it evaluates, its scheduler steps), and an epoch's end is passed. After the last step
+ * it asks where the program leaves.
  */
 #include <string.h>
 #include <unistd.h>
 
 #include "worker/program/engine_parts.h"
 
-/* A program that ended well without saying that it leaves has nothing more to save. */
+/* A program that has ended well, without LEAVE, has nothing more to save. */
 static bool ended_well(struct program_engine *g)
 {
     return (*slice_told(g, g->sent - 1) & WIRE_RUN_LAST) && child_ended(&g->p->child) &&
@@ -26,7 +26,7 @@ static bool is_at_epoch_end(const struct program_engine *g)
     return g->doing == HELD && g->held_at == WIRE_EPOCH_END && !talk_has_quit(g);
 }
 
-/* Held at BEGIN or LEAVE, or where a loop over steps has ended. */
+/* Is it held at BEGIN or LEAVE, or where a loop over steps has ended? */
 static int reach(struct program_engine *g, struct err *e)
 {
     int rc = settle_step(g, e);
@@ -55,8 +55,8 @@ static int ask(struct program_engine *g, struct own_state *out, struct err *e)
     return rc;
 }
 
-/* Would it answer now? It waits for GO, behind one more pass over a step too (further_sum), or is
- * held. */
+/* Would it answer now? It does where it is held, and where it waits for GO, also after one more
+ * pass over a step (further_sum). */
 static bool stands_still(const struct program_engine *g)
 {
     return !g->lost && (g->doing == AWAITS_GO || g->doing == HELD || g->passes > 1);
@@ -72,8 +72,8 @@ int state_give(struct program_engine *g, struct own_state *out, struct err *e)
     return rc >= 0 && is_at_epoch_end(g) ? OWN_STATE_AT_EPOCH_END : rc;
 }
 
-/* Until the program is there, and has given its state if `out` is not NULL; if it ends on the way,
- * its next process goes the same way, or is yet to come (g->lost). */
+/* Waits until the program stands still, and, if `out` is not NULL, has given its state. If it ends
+ * meanwhile, its next process does the same, or is not started yet (g->lost). */
 static int stand(struct program_engine *g, struct own_state *out, struct err *e)
 {
     int rc;

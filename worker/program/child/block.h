@@ -27,12 +27,13 @@ struct block {
     struct dev_bucket *buckets; /* [n_buckets] the same ranges for a strategy; owned */
 };
 
-/* Buckets are cut at tensors and have at least bucket_bytes where the network allows; bucket 0 are
- * the last tensors, which a backward pass has first. b needs block_release only after success. */
+/* Buckets are cut at tensors, and have at least bucket_bytes where the network allows. Bucket 0 has
+ * the last tensors, whose gradients a backward pass computes first. Only after success the caller
+ * calls block_release. */
 int block_init(struct block *b, const struct network *net, size_t bucket_bytes, int slots,
                int64_t global_batch, bool copies, struct err *e);
 void block_release(struct block *b);
-/* For a process that has begun no slice. */
+/* A process that has begun no slice gets the block. */
 void block_begin(struct block *b);
 /* Fills what WELCOME says of the block, and its flag WIRE_KEEP. */
 void block_describe(const struct block *b, const struct network *net, struct wire_message *m);

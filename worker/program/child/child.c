@@ -47,8 +47,8 @@ __attribute__((format(printf, 2, 3))) static void add(struct variables *v, const
     va_end(args);
 }
 
-/* What any program needs of its surroundings, and no secret of ours: not the store's password, not
- * MPI's variables, with which a program that links MPI would join our ranks. */
+/* The variables that any program needs. Others are left out: the store's password is a secret, and
+ * with MPI's variables a program that links MPI would join our ranks. */
 static void inherit(struct variables *v)
 {
     static const char *const names[] = {"PATH",
@@ -84,8 +84,8 @@ static void inherit(struct variables *v)
     }
 }
 
-/* Threads of the node; large blocks of memory stay with malloc instead of being mapped anew in each
- * step, which costs a ResNet's step 14 to 31 ms in page faults. */
+/* Sets the number of threads to that of the node, and malloc's limits so that large blocks are
+ * kept: mapping them anew in each step costs a ResNet's step 14 to 31 ms in page faults. */
 static void tune(struct variables *v, int threads)
 {
     static const char *const counts[] = {"OMP_NUM_THREADS", "MKL_NUM_THREADS",
@@ -101,7 +101,7 @@ static void tune(struct variables *v, int threads)
     add(v, "PYTHONFAULTHANDLER=1");
 }
 
-/* Puts a folder of ours before those that a list of folders has: a job's own, or the agent's. */
+/* Puts a folder of ours before those of a list of folders, which the job or the agent gave. */
 static void lead(struct variables *v, const char *name, const char *folder)
 {
     size_t n = strlen(name);
@@ -116,7 +116,7 @@ static void lead(struct variables *v, const char *name, const char *folder)
     }
 }
 
-/* Of a list with commas the entry `index`, up to its end; NULL: there are fewer. */
+/* The entry `index` of a list with commas, up to its end; NULL: the list has fewer. */
 static const char *entry_of(const char *list, long index, int *length)
 {
     for (; index > 0 && list; index--) {
@@ -127,8 +127,8 @@ static const char *entry_of(const char *list, long index, int *length)
     return *length > 0 ? list : NULL;
 }
 
-/* The node's GPU alone, so that a program's cuda:0 is this one, whichever node it runs on. Its
- * index counts those that this process may see. A node without one leaves it to the program. */
+/* Lets the program see the GPU of its node alone, so that cuda:0 is this GPU on every node. The
+ * index counts the GPUs that this process may see. On a node without a GPU nothing is set. */
 static void show_gpu(struct variables *v, const char *device)
 {
     const char *seen = getenv("CUDA_VISIBLE_DEVICES"), *mine = NULL;
@@ -199,8 +199,8 @@ static const char **make_arguments(const struct program_spec *p, const char *pyt
     return list;
 }
 
-/* Between fork and exec: only calls that are safe while other threads hold locks. `failed` is
- * closed by a successful exec, or gets errno. */
+/* Runs between fork and exec, so it makes only calls that are safe while other threads hold locks.
+ * A successful exec closes `failed`; else errno is written to it. */
 _Noreturn static void become(const char *const *argv, char *const *env, const struct child_ask *ask,
                              int output, int failed)
 {
@@ -307,7 +307,7 @@ double child_cpu(const struct child *c)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* State and process group of /proc/NAME/stat; what follows the name's last parenthesis. */
+/* Reads state and process group from /proc/NAME/stat, behind the last parenthesis of the name. */
 static bool works_in_group(const char *name, pid_t group)
 {
     char path[64], line[600];
@@ -337,7 +337,7 @@ bool child_works(const struct child *c)
     return works;
 }
 
-/* The signal that ended it, or that a shell reports of its child; 0 or less: it exited. */
+/* The signal that ended the process, or that a shell reports of its child; 0 or less: it exited. */
 static int ended_by(const struct child *c)
 {
     enum { SHELL_SIGNALS = 128 };
@@ -385,7 +385,7 @@ void child_gave_up(struct child *c, const char *reason)
     snprintf(c->end.reason, sizeof(c->end.reason), "%s", reason);
 }
 
-/* A program in Python leaves as its interpreter ends, which os._exit() does not wait for. */
+/* A program in Python leaves the run as its interpreter ends; os._exit() skips that. */
 #define NOT_LEFT ", and had not left the run (C calls es_leave; Python's os._exit() leaves none)"
 
 const char *child_epitaph(struct child *c, char *out, size_t bytes)

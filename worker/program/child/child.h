@@ -1,10 +1,9 @@
-/* The program as a process: a child of the rank, in a process group of its own. Its environment is
- * made for it: of ours it inherits only what any program needs. A thread reads its output into the
- * rank's log, line by line, and keeps the last lines for the sentence that says how the program
- * ended.
+/* The program's process is a child of the rank, in a process group of its own. It inherits only
+ * what any program needs of the rank's environment. A thread copies its output to the rank's log,
+ * line by line, and keeps the last lines for the message that says how the program ended.
  *
- * The main thread starts it: PR_SET_PDEATHSIG fires when the thread that forked ends, and the main
- * thread is the one that lives as long as the rank.
+ * The main thread starts it. PR_SET_PDEATHSIG fires when the thread that forked ends, and only the
+ * main thread lives as long as the rank.
  */
 #ifndef WORKER_PROGRAM_CHILD_CHILD_H
 #define WORKER_PROGRAM_CHILD_CHILD_H
@@ -56,32 +55,33 @@ struct child {
     int64_t left_out; /* that were not told yet */
 };
 
-/* c needs child_stop either way. */
+/* The caller calls child_stop also after a failure. */
 int child_start(struct child *c, const struct child_ask *ask, struct err *e);
-/* Has it ended? Reaps it then. */
+/* Has the process ended? If so, it is reaped. */
 bool child_ended(struct child *c);
-/* Was its end its own doing: an exit, or a fault in its code (SIGSEGV, SIGABRT)? A signal such as
- * KILL comes from outside, also if a shell reports it of its child (exit code 137). Before the
- * process has ended: true. */
+/* Did the program cause its own end, by an exit or by a fault in its code (SIGSEGV, SIGABRT)? A
+ * signal such as KILL comes from outside, also where a shell reports it of its child (exit code
+ * 137). True if the process has not ended yet. */
 bool child_ended_itself(struct child *c);
-/* Was it an exit, as after an exception, and no signal? Before the process has ended: true. */
+/* Did it exit, as after an exception, and was not ended by a signal? True if it has not ended
+ * yet. */
 bool child_exited(struct child *c);
 /* CPU seconds of the process and its threads, without its children; negative: it has ended. */
 double child_cpu(const struct child *c);
-/* Is any process of its group (loaders too) computing, waiting for a core or for a disk? Reads all
- * of /proc: not for a step. */
+/* Does any process of its group, a data loader among them, compute, or wait for a core or a disk?
+ * It reads all of /proc, so do not call it in every step. */
 bool child_works(const struct child *c);
 /* "was ended by signal 9 …; its last lines: …" into out, or, if the last that it printed is an
  * exception of Python, "ended with exit code 1: KeyError: 'x' (train.py, line 12)"; after
  * child_ended. c->end has the same as data. */
 const char *child_epitaph(struct child *c, char *out, size_t bytes);
-/* c->end of a program that goes on no more by itself, or is not started again, for this reason. */
+/* Fills c->end where the program cannot go on, or is not started again, for this reason. */
 void child_gave_up(struct child *c, const char *reason);
-/* The last lines alone, "its last lines: …", or "" if it printed nothing. */
+/* Only the last lines: "its last lines: …", or "" if the program printed nothing. */
 const char *child_last_lines(struct child *c, char *out, size_t bytes);
 /* The thread that reads its output; arg: the child. */
 void *child_read_output(void *arg);
-/* Ends it, with its process group: TERM, KILL after `grace` seconds. */
+/* Ends the process and its group by TERM, and by KILL after `grace` seconds. */
 void child_stop(struct child *c, double grace);
 
 #endif

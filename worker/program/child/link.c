@@ -17,8 +17,8 @@
 #include "worker/program/child/describe.h"
 #include "worker/program/child/packet.h"
 
-/* A process that uses less of a CPU than this share, and says nothing, waits for something; unless
- * it, or one that it started, waits for a core. */
+/* A process that says nothing and uses less of a CPU than this share is idle, unless it or a
+ * process that it has started waits for a core. */
 static const double idle_share = 0.02;
 
 /* ---- faults ---------------------------------------------------------------------------------- */
@@ -30,7 +30,7 @@ static int died(struct link *l, struct err *e)
     return err_set(e, ERR_PEER, "%s %s", l->who, child_epitaph(l->child, how, sizeof(how)));
 }
 
-/* The process has ended, or closed the socket; in the second case it is given a moment to end. */
+/* The socket is closed: the process has ended, or will end within a moment. */
 static int lost(struct link *l, struct err *e)
 {
     char lines[300];
@@ -62,7 +62,7 @@ static int hangs(struct link *l, struct err *e)
     return -ERR_TIMEOUT;
 }
 
-/* It may compute, but for too long. */
+/* It computes, but for too long. */
 static int overdue(struct link *l, struct err *e)
 {
     char lines[300];
@@ -74,7 +74,7 @@ static int overdue(struct link *l, struct err *e)
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-/* The program hears nothing any more. What it has said before is heard first. */
+/* The program receives nothing any more. What it has sent is received first. */
 static int unheard(struct link *l, struct err *e)
 {
     return packet_waits(l->fd) ? 0 : lost(l, e);
@@ -101,7 +101,7 @@ static int send_later(struct link *l, struct err *e)
     return 0;
 }
 
-/* A GO takes the slice that waits with it. */
+/* A GO takes along the slice that waits to be sent. */
 static bool join_slice(struct link *l, const struct wire_message *m)
 {
     struct wire_message *last = l->n_later > 0 ? &l->later[l->n_later - 1] : NULL;
@@ -168,7 +168,8 @@ int link_read_state(const struct link *l, int fd, struct own_state *out, struct 
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-/* Not where a wait began a moment ago: small steps wait thousands of times a second. */
+/* Measures the CPU time only where no wait has begun a moment ago: small steps wait thousands of
+ * times a second. */
 static void begin_wait(struct link *l)
 {
     static const double moment = 0.1;
@@ -179,7 +180,7 @@ static void begin_wait(struct link *l)
     }
 }
 
-/* Looks at the process every second of a wait; negative: it hangs. */
+/* Called every second of a wait. Negative: the process hangs, or is overdue. */
 static int look(struct link *l, struct err *e)
 {
     double now = clock_now(), cpu = child_cpu(l->child);
@@ -200,7 +201,8 @@ static int look(struct link *l, struct err *e)
     return 0;
 }
 
-/* Closing a socket with a packet that was not read would take back what was sent. */
+/* Closing a socket with a packet unread would reset the connection, which the other end is told
+ * before what was sent. */
 static void drop_join(int socket)
 {
     struct pollfd packet = {.fd = socket, .events = POLLIN};
@@ -217,7 +219,7 @@ static void drop_join(int socket)
 /* What a wait found; negative: an error. */
 enum found { FOUND_NOTHING, FOUND_SOMETHING };
 
-/* The listener has somebody. The first becomes the link; another one is refused. */
+/* A process connects. The first one becomes the link; any other is refused. */
 static int meet(struct link *l, struct err *e)
 {
     int fd = accept4(l->listener, NULL, NULL, SOCK_CLOEXEC);
@@ -239,7 +241,7 @@ static int meet(struct link *l, struct err *e)
     return FOUND_NOTHING;
 }
 
-/* A second, or until `early`. */
+/* Until then a wait sleeps: for a second, or until `early`. */
 static struct timespec next_look(const struct link *l)
 {
     double left = l->early > 0 ? l->early - clock_now() : 1;
@@ -248,8 +250,8 @@ static struct timespec next_look(const struct link *l)
                     : (struct timespec){.tv_sec = 1};
 }
 
-/* Waits until the link (or, without one, the listener) has something, at most a second: enum found,
- * or negative. */
+/* Waits until the link has a packet, or, where there is no link yet, until a process connects; for
+ * a second at most. Returns enum found, or a negative error. */
 static int wait_once(struct link *l, struct err *e)
 {
     const struct timespec most = next_look(l);

@@ -1,8 +1,9 @@
-/* The socket to the program: packets of client/protocol.h, descriptors beside them. Whoever waits
- * for a message also watches the process, so that a program that ends is noticed at once, and its
- * use of the CPU, so that one that hangs is told from one that computes.
+/* The socket to the program carries packets of client/protocol.h, with descriptors beside them. A
+ * wait for a message also watches the process: a program that ends is noticed at once. And it
+ * watches the CPU time of the process, which tells a program that computes from one that hangs.
  *
- * Every failure is a sentence about the program: who (rank and node), what, its last lines.
+ * The message of every failure names rank and node, says what happened, and ends with the last
+ * lines that the program printed.
  */
 #ifndef WORKER_PROGRAM_CHILD_LINK_H
 #define WORKER_PROGRAM_CHILD_LINK_H
@@ -24,45 +25,47 @@ struct link {
     int stack_signal;         /* makes the program print its stacks; 0: SIGABRT does */
     void (*watch)(void *ctx); /* every second of a wait; NULL: nothing */
     void *watch_ctx;
-    struct wire_message later[LINK_LATER]; /* that leave with the next one */
+    struct wire_message later[LINK_LATER]; /* they leave with the next message */
     int n_later;
-    double early; /* clock_now() at which a wait that lasts so long calls `glance`, once; 0: none */
+    double
+        early; /* a wait that lasts until then (clock_now()) calls `glance`, once; 0: none does */
     void (*glance)(void *ctx);
     void *glance_ctx;
-    double nap;       /* seconds that it may sleep before it waits; 0: none */
-    double until;     /* clock_now() by when it has to say what is waited for; 0: no limit */
-    const char *task; /* what it does until then, for the sentence; NULL with no limit */
-    bool gone;        /* set where the program cannot go on: it ended, hangs, or gave up */
-    /* of the wait under way */
+    double nap;       /* seconds that link_receive may sleep before it waits; 0: none */
+    double until;     /* clock_now() at which the program is overdue; 0: there is no limit */
+    const char *task; /* what it is to finish until then, for the message; NULL: no limit */
+    bool gone;        /* the program cannot go on: it has ended, hangs, or has given up */
+    /* of the wait under way: */
     double silent_since, cpu_then;
 };
 
 #define LINK_NONE ((struct link){.listener = -1, .fd = -1, .folder = {.lock = -1}})
 
-/* Makes the socket. l needs link_close either way. */
+/* Makes the socket. The caller calls link_close also after a failure. */
 int link_open(struct link *l, struct child *child, int rank, const char *node, double patience,
               struct err *e);
-/* Waits for the program to connect and takes its JOIN; *description: its text, n bytes, the
- * caller's. Another protocol's version is refused. */
+/* Waits until the program connects, and takes its JOIN. *description: the text that came with it,
+ * of n bytes; the caller frees it. Refuses a program that speaks another version. */
 int link_accept(struct link *l, struct wire_message *join, char **description, size_t *n,
                 struct err *e);
-/* Waits for the next message. *fd: the descriptor that came with it, the caller's, or -1. A second
- * program that wants to join is refused meanwhile. A program that neither reports nor computes is
- * found after `patience`, one that computes for ever at `until`. */
+/* Waits for the next message. *fd: the descriptor that came with it, which the caller closes; -1:
+ * none came. Meanwhile it refuses any other process that wants to join. It fails if the program
+ * neither reports nor computes for `patience`, or still computes at `until`. */
 int link_receive(struct link *l, struct wire_message *m, int *fd, struct err *e);
-/* fds: up to two descriptors that go along, ended by -1; NULL: none. */
+/* Sends a message. fds: up to two descriptors that go along, and then -1; NULL: none. It is an
+ * error that the program has ended only when all that it sent has been received. */
 int link_send(struct link *l, const struct wire_message *m, const int *fds, struct err *e);
-/* The same at the latest when the next message is sent or waited for, so that a program that waits
- * for GO is woken once. */
+/* Sends it with the next message, or before the next wait, so that a program that waits for GO is
+ * woken once. */
 int link_later(struct link *l, const struct wire_message *m, struct err *e);
 /* Tells the program why it cannot go on. */
 void link_refuse(struct link *l, const char *why);
-/* Waits until the process has ended, at most `patience`; an exit code but 0 is an error. */
+/* Waits until the process has ended, for `patience` at most. Fails if its exit code is not 0. */
 int link_await_end(struct link *l, struct err *e);
 void link_close(struct link *l);
 
-/* A program's own state, of a descriptor that came with a message; more than OWN_STATE_MOST is an
- * error. */
+/* Reads a program's own state from the descriptor that came with a message. Fails if it has more
+ * than OWN_STATE_MOST bytes. */
 int link_read_state(const struct link *l, int fd, struct own_state *out, struct err *e);
 
 #endif

@@ -1,7 +1,7 @@
-/* What the program prints: a thread reads it, so that it never waits for its log, tells it line by
- * line, and keeps the last lines for the message of an end. A program that prints without end would
- * fill the disk and keep the log's way busy, so of each span of time the first lines are told, and
- * how many were left out behind them.
+/* A thread reads what the program prints, so that the program never waits for its log. It writes
+ * each line to the log, and keeps the last ones for the message that says how the program ended. A
+ * program that prints without end would fill the disk. So only the first lines of each span of time
+ * are logged, and then how many were left out.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static void keep_line(struct child *c, const char *line)
     pthread_mutex_unlock(&c->lock);
 }
 
-/* How many lines were left out since the last time. */
+/* Logs how many lines were left out since it was called last. */
 static void tell_left_out(struct child *c)
 {
     if (c->left_out > 0) {
@@ -34,7 +34,7 @@ static void tell_left_out(struct child *c)
     }
 }
 
-/* Whether the log has room for one more line in this span of time. */
+/* Does the log have room for one more line in this span of time? */
 static bool has_room(struct child *c)
 {
     double now = clock_now();
@@ -63,8 +63,8 @@ static void tell_line(struct child *c, const char *line)
     log_each(LOG_INFO, "program", "says", "line=%s", log_quote(quoted, sizeof(quoted), line));
 }
 
-/* Waits for output; false when there will be none: every process that has the other end has closed
- * it, or child_stop does not wait for one that outlives the program. */
+/* Waits for output. False: none will come. Every process that had the other end has closed it, or
+ * child_stop does not wait for a process that outlives the program. */
 static bool await_output(struct child *c)
 {
     struct pollfd more = {.fd = c->output, .events = POLLIN};
@@ -104,8 +104,8 @@ void *child_read_output(void *arg)
 
 /* ---- the last lines -------------------------------------------------------------------------- */
 
-/* The last words are in the pipe when the process is gone, and the reader takes them. A process
- * that it left behind may hold the pipe open: then the wait is short. */
+/* When the process has ended its last words are in the pipe, and the reader takes them. Where a
+ * process that it has started holds the pipe open the wait is short. */
 static void await_last_words(struct child *c)
 {
     struct pollfd more = {.fd = c->output, .events = POLLIN};

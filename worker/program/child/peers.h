@@ -1,8 +1,8 @@
-/* Where the programs of one job meet for exchanges of their own: the collectives of a program that
- * was written for DistributedDataParallel (client/python/evenstep/peers.py). Rank 0 listens before
- * any program is started, and its program inherits the socket, so whoever connects is served
- * whichever program starts first. The key is made anew for each attempt; programs prove to each
- * other that they have it.
+/* Programs that were written for DistributedDataParallel have collectives of their own
+ * (client/python/evenstep/peers.py), for which the programs of a job meet here. Rank 0 listens
+ * before any program is started, and its program inherits the socket. So the order in which they
+ * start does not matter. Each attempt has a key of its own, and programs prove to each other that
+ * they have it.
  */
 #ifndef WORKER_PROGRAM_CHILD_PEERS_H
 #define WORKER_PROGRAM_CHILD_PEERS_H

@@ -23,8 +23,8 @@
 #include "worker/program/engine_parts.h"
 #include "worker/program/start/enter.h"
 
-/* Others wait for at most 120 s in an exchange (comm.h), and what the rank then says is worth more
- * than what they would. */
+/* Others wait for at most 120 s in an exchange (comm.h). This rank fails before, since its message
+ * says more than theirs. */
 static const double return_seconds = 100;
 
 int again_init(struct program_engine *g, struct err *e)
@@ -60,15 +60,15 @@ bool again_ends_epoch(struct program_engine *g, int64_t first)
            (*slice_told(g, first - 1) & WIRE_EPOCH_LAST);
 }
 
-/* The epoch whose loop it begins with, or ends. */
+/* The epoch of the loop that it begins with, or ends. */
 static int64_t entry_epoch(struct program_engine *g, int64_t first)
 {
     bool end = again_ends_epoch(g, first) || first >= g->sent;
     return slice_sent(g, end ? first - 1 : first)->slice.epoch;
 }
 
-/* Starts it, up to READY; what is kept is in the block then. `first`: the slice that it begins
- * with. */
+/* Starts the next process, up to READY. Then the block holds what was kept. `first`: the slice that
+ * it begins with. */
 static int enter(struct program_engine *g, int64_t first, struct err *e)
 {
     struct program *p = g->p;
@@ -96,7 +96,7 @@ static int enter(struct program_engine *g, int64_t first, struct err *e)
     return 0;
 }
 
-/* Nobody else has what the optimizer had: what it loses, and what keeps that small. */
+/* Nobody else has the state of its optimizer. Logs what is lost, and what makes that less. */
 static void tell_older_state(const struct program_engine *g)
 {
     if (g->source == FROM_OTHERS || g->p->about.stateless) {
@@ -109,7 +109,7 @@ static void tell_older_state(const struct program_engine *g)
              "/checkpoint/every_steps=N\"");
 }
 
-/* START, and the slices from `first` on that were sent before. */
+/* Sends START, and again the slices from `first` on that were sent before. */
 static int begin(struct program_engine *g, int64_t first, struct err *e)
 {
     struct wire_message end = program_message(WIRE_SLICE, WIRE_NO_STEP);
@@ -136,7 +136,7 @@ static int begin(struct program_engine *g, int64_t first, struct err *e)
     return rc;
 }
 
-/* The step that the last process had begun. The strategy has had its gradients. */
+/* Makes the step that the last process had begun. The strategy has its gradients already. */
 static int make_step_again(struct program_engine *g, uint32_t hold, struct err *e)
 {
     struct wire_message m;
@@ -172,7 +172,8 @@ int again_go_on(struct program_engine *g, int64_t next, uint32_t hold, struct er
 
 /* ---- where it may end ------------------------------------------------------------------------ */
 
-/* This rank takes part in the step with nothing: buckets that were not handed over are zero. */
+/* This rank takes part in the step with gradients of zero in each bucket that it has not handed
+ * over. */
 static int stand_aside(struct program_engine *g, struct work *w, struct dev_result *out,
                        dev_mark_fn *mark, void *ctx)
 {
@@ -238,7 +239,7 @@ static void mark_nothing(void *ctx, int bucket)
     (void)bucket;
 }
 
-/* The gradients go into sums that the strategy holds; nothing is handed over on the way. */
+/* The gradients go into sums that the strategy holds, so no bucket is handed over. */
 static int resume(struct program_engine *g, struct work *w, struct dev_result *out,
                   double *compute_s, struct err *e)
 {

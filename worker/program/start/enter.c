@@ -15,7 +15,7 @@
 
 /* ---- the process ----------------------------------------------------------------------------- */
 
-/* The first of `places` (NULL ends them), seen from `folder`, that is there; "" if none is. */
+/* The first of `places` that exists, relative to `folder`; "": none does. NULL ends the list. */
 static void find_from(const char *folder, const char *const *places, char out[4096])
 {
     for (; *places; places++) {
@@ -27,7 +27,8 @@ static void find_from(const char *folder, const char *const *places, char out[40
     out[0] = '\0';
 }
 
-/* libevenstep and the Python package: as they were built, then as they are installed. */
+/* Finds libevenstep and the Python package: first where they are built, then where they are
+ * installed. */
 static void find_own(char library[4096], char python[4096])
 {
     static const char *const libraries[] = {"libevenstep.so", "../lib/libevenstep.so", NULL};
@@ -41,8 +42,8 @@ static void find_own(char library[4096], char python[4096])
     find_from(folder, packages, python);
 }
 
-/* A folder with libevenstep alone, for the loader of a program that is linked with it: what else
- * lies beside ours must not come before libraries of the program's own. */
+/* Makes a folder with libevenstep alone, for the loader of a program that is linked with it. Other
+ * libraries beside ours must not be found before the program's own. */
 static int offer_library(const struct link *l, const char *library, char folder[PATH_MAX],
                          struct err *e)
 {

@@ -1,6 +1,6 @@
-/* How one program enters its rank: it is started, describes itself, gets the block, and has filled
- * it. That happens at the attempt's start (join.c), and again when the program has ended
- * (again.c). Inside worker/program only. */
+/* How one program enters its rank: it is started, describes itself, gets the block, and fills it.
+ * That happens at the attempt's start (join.c), and again when the program has ended (again.c).
+ * Inside worker/program only. */
 #ifndef WORKER_PROGRAM_START_ENTER_H
 #define WORKER_PROGRAM_START_ENTER_H
 

@@ -1,6 +1,6 @@
-/* How programs join: each worker starts its own, which describes itself; rank 0's description goes
- * to all ranks, which compare it with theirs and put it into the spec; then every program gets its
- * block and writes its first parameters there, of which rank 0's are everybody's.
+/* How programs join. Each worker starts its own, which describes itself. All ranks get rank 0's
+ * description, compare it with theirs, and put it into the spec. Then every program gets its block,
+ * and writes its first parameters there; those of rank 0 become everybody's.
  *
  *      program      worker                               keeper
  *      JOIN ──────► describe ── rank 0's to all ───────► network, batch
@@ -8,8 +8,8 @@
  *      ◄─ WELCOME ─ block
  *      READY ─────► ─────────── rank 0's parameters ───► the start (worker/training/start.c)
  *
- * A rank whose program fails says why and ends, which ends the attempt: the others wait without a
- * deadline meanwhile, since importing a framework takes its time on a slow node. */
+ * A rank whose program fails says why and ends, and with it the attempt ends. The others wait
+ * without a deadline, since a slow node may need long to import a framework. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ struct resume { /* from the keeper to all */
 
 /* ---- all ranks ------------------------------------------------------------------------------- */
 
-/* Rank 0's description, to everybody; the caller frees. */
+/* Sends rank 0's description to all ranks, and returns it on each; the caller frees it. */
 static char *share_text(const struct program *p, struct comm *c, struct err *e)
 {
     int64_t length = c->rank == 0 ? (int64_t)strlen(p->about.text) : 0;
@@ -99,9 +99,9 @@ static int agree(struct program *p, const struct program_ask *ask, struct err *e
     return join_apply(p, e);
 }
 
-/* A worker's own. Where there are more workers than the checkpoint was made with, or one was lost
- * by then, they get the states of others: equal optimizers, and random numbers that are as good as
- * any. */
+/* Each worker gets its own state. Where the checkpoint has none of it, because there were fewer
+ * workers or one was lost, it gets another one's: the optimizers are equal, and other random
+ * numbers are as good. */
 const struct own_state *join_state_of(const struct checkpoint *from, int states, int rank)
 {
     int i = rank % states;
@@ -127,7 +127,8 @@ static int hand_states(struct program *p, const struct resume *r, const struct c
     return rc;
 }
 
-/* That the run goes on in: slices that were out then are of earlier epochs than what comes next. */
+/* The epoch in which the run goes on. Slices that were out then may be of an earlier epoch than
+ * what comes next. */
 static int64_t epoch_of(const struct run_state *state)
 {
     int64_t epoch = state->cursor.epoch;
@@ -137,8 +138,8 @@ static int64_t epoch_of(const struct run_state *state)
     return epoch;
 }
 
-/* WELCOME says where the run goes on, which the keeper knows from its checkpoint, and has the state
- * of the program in it. */
+/* Sends WELCOME, which says where the run goes on, as the keeper knows from its checkpoint, and
+ * brings the state of the program. */
 static int find_resume(struct program *p, struct resume *r, const struct program_ask *ask,
                        struct err *e)
 {
@@ -193,8 +194,9 @@ static int check_finite(const struct program *p, const struct network *net, stru
     return 0;
 }
 
-/* How many epochs: what rank 0's program says; where it does not know, what the job says; else, and
- * where it says that more may follow, as many as it makes. */
+/* How many epochs the run has: as rank 0's program says, or, where it does not know, as the job
+ * says. If neither does, or if the program says that more may follow, it has as many as it makes.
+ * */
 void join_settle_epochs(struct program *p, const struct told *told)
 {
     struct jobspec *spec = p->ask.spec;
@@ -210,7 +212,7 @@ void join_settle_epochs(struct program *p, const struct told *told)
     spec->epochs = spec->optimizer.epochs = epochs;
 }
 
-/* Rank 0's first parameters, to all; and how many epochs it asked for. */
+/* Sends rank 0's first parameters to all ranks, and how many epochs its program asked for. */
 static int share_start(struct program *p, const struct program_ask *ask, struct err *e)
 {
     const struct network *net = &ask->spec->network;

@@ -18,7 +18,8 @@ int join_apply(struct program *p, struct err *e);
 int join_make_block(struct program *p, struct err *e);
 /* How many epochs the run has, and whether it is open. */
 void join_settle_epochs(struct program *p, const struct told *told);
-/* A rank's own state in a checkpoint of so many, or another one's; it may be empty. Borrowed. */
+/* The rank's own state in a checkpoint that has so many, or else another rank's; it may be empty.
+ * Borrowed. */
 const struct own_state *join_state_of(const struct checkpoint *from, int states, int rank);
 
 #endif

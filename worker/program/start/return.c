@@ -1,5 +1,5 @@
-/* The program of a worker that takes the seat of one that died (docs/decisions/0073, 0074). It has
- * started and described itself before the rank knocks, so nobody waits for that.
+/* The program of a worker that takes the seat of one that died (docs/decisions/0073, 0074). It
+ * starts and describes itself before the rank asks to be let in, so nobody waits for that.
  *
  *      program   JOIN ─── waits ──────────────────────────── WELCOME, READY, START ─ slices
  *      a server         rank knocks ─► seat ───────────────►│ its own state of the last checkpoint
@@ -11,10 +11,10 @@
 #include "common/log.h"
 #include "worker/program/start/join.h"
 
-/* All others wait in their next sum, with 120 s for it (comm.h). */
+/* Meanwhile all others wait in their next sum, for 120 s at most (comm.h). */
 static const double enter_seconds = 100;
 
-/* Without a server it goes on from another rank's state, or its optimizer has none. */
+/* Without a server the program needs another rank's state, unless its optimizer has none. */
 static int check_state(const struct program *p, struct err *e)
 {
     const struct strategy_ops *strategy = strategy_find(p->ask.spec->strategy.type);
@@ -36,7 +36,8 @@ int program_return(struct program *p, const struct program_ask *ask, struct err 
 
 /* ---- under a server -------------------------------------------------------------------------- */
 
-/* Its own in the last checkpoint, where this rank may read that; else its optimizer begins anew. */
+/* Takes its own state from the last checkpoint, if this rank may read that; else its optimizer
+ * begins anew. */
 static int recall_state(struct program *p, struct err *e)
 {
     const struct program_ask *ask = &p->ask;
@@ -80,8 +81,8 @@ int program_await(struct program *p, double epochs, bool open, struct err *e)
     return join_make_block(p, e);
 }
 
-/* Its loop over the epoch that the others' programs end has no step: what follows the loop it does
- * as they do, after the same average. It ends where its next slice begins. */
+/* The others' programs end an epoch. The loop of this one over that epoch has no step. What follows
+ * the loop it does as they do, after the same average. */
 static int end_epoch(struct program_engine *g, const struct entrance *at, struct err *e)
 {
     struct wire_message *last = slice_sent(g, g->number);
