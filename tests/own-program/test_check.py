@@ -25,8 +25,8 @@ def service():
         yield s
 
 
-def checked(service, python, path, *args):
-    options = ["--check", "--json", "--python", python, "--env", "KERAS_BACKEND=torch"]
+def checked(service, python, path, *args, backend="torch"):
+    options = ["--check", "--json", "--python", python, "--env", "KERAS_BACKEND=" + backend]
     out, err, status = run(*options, path, *map(str, args), service=service)
     return json.loads(out), status, err
 
@@ -103,3 +103,34 @@ def test_each_node_of_half_precision_rounds_its_own_gradients(service, tmp_path)
     assert (told["same"], status) == (True, 0), err
     told, status, err = checked(service, python_with("torch"), path, 0.5)
     assert (told["same"], status) == (False, 1) and "cannot tell whether" in err
+
+
+KERAS_HALF = """import sys
+import keras
+import numpy as np
+import evenstep.keras
+keras.utils.set_random_seed(1)
+keras.mixed_precision.set_global_policy(sys.argv[1])
+rng = np.random.default_rng(0)
+x, truth = rng.normal(size=(960, 20)).astype("float32"), rng.normal(size=(20, 4))
+layers = [keras.layers.Input((20,)), keras.layers.Dense(32, activation="relu"),
+          keras.layers.Dense(4, dtype="float32")]
+model = keras.Sequential(layers)
+model.compile(keras.optimizers.SGD(0.05, momentum=0.9),
+              keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+model = evenstep.keras.prepare(model)
+model.fit(x, (x @ truth).argmax(1), batch_size=32, epochs=2, verbose=0)
+"""
+
+
+@pytest.mark.parametrize("backend, policy", [("tensorflow", "mixed_bfloat16"),
+                                             ("torch", "mixed_bfloat16"),
+                                             ("tensorflow", "mixed_float16")])
+def test_so_does_each_node_of_a_keras_model(service, tmp_path, backend, policy):
+    path = tmp_path / "half.py"
+    path.write_text(KERAS_HALF)
+    told, status, err = checked(service, python_with("keras", backend), path, policy,
+                                backend=backend)
+    worst = told["largest"][0]
+    assert worst["difference"] > 1e-5 and 0.1 < worst["difference"] / worst["rounding"] < 10
+    assert told["same"] or "cannot tell whether" in err, err

@@ -20,6 +20,7 @@ pipeline.py   a tf.data.Dataset, a PyDataset or a DataLoader in place of arrays
 steps.py      a step: when a slice begins, its gradients, what the rank answers
 block.py      weights and moving statistics in the shared block
 trained.py    what trains, and the optimizers that step it
+rounded.py    what half precision makes of a program that is checked
 state.py      what a process that is started again goes on from
 backends.py   the exchange within a graph of TensorFlow, and on PyTorch
 between.py    what fit() calls between two steps, and between two epochs

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..run import DIFFERENCE, SKIP, STEP, VOID, Error
 from ..stream import Stream
-from . import backends, tape
+from . import backends, rounded, tape
 from .block import Block
 from .state import State, scales
 from .trained import Trained
@@ -42,6 +42,7 @@ class Steps:
         self.told_changed = False  # that the program changes gradients
         self.told_rows = False  # how the optimizer takes an embedding's
         self.answer = STEP
+        self._moved = rounded.mover()
         self.state = State(run, self)
         run.save = self.state.save
         run.before_give = lambda: self.block.gather(self.trained.variables)
@@ -112,6 +113,8 @@ class Steps:
         piece = self.begun or self.sent
         if piece is None:
             raise Error("optimizer.apply() outside fit(): only fit() takes part in a run")
+        if self._moved:
+            flat = self._moved(flat, backends.sizes(variables))
         further = self.begun is None  # of another optimizer, or another step of this one
         if further and self.kind == DIFFERENCE:  # that of the whole step is sent, when it is over
             return np.array(flat, np.float32), True
