@@ -28,10 +28,7 @@ struct engine {
     const struct dev_bucket *buckets; /* [n_buckets] of the step that was loaded */
     int n_buckets;
     int64_t test_samples; /* samples of the test set; 0: the strategy asks for no evaluation */
-    int ahead;            /* steps whose slices are announced in advance (rank_env.ahead) */
-    /* as in rank_env, set when the engine is opened: */
-    bool weighed, sums, open, wants_sure;
-    size_t marks;
+    struct program_traits program; /* set when the engine is opened, as rank_env has it then */
     /* set by the trainer when the strategy has started: */
     double job_start; /* comm_now() at the job's time 0 */
     /* The engine calls it in a further backward pass over the last step, when its gradients, of

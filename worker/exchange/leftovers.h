@@ -1,5 +1,5 @@
 /* Samples that a lost worker was given and has not computed: its slices of steps that were cut in
- * advance (rank_env.ahead), whose other slices the other workers' programs already have. They are
+ * advance (program.ahead), whose other slices the other workers' programs already have. They are
  * handed out again from where the next step is cut, `at`. That epoch gets as many more positions:
  *
  *      position    0 … [lost] … [lost] … at ┃ lost ┃ lost ┃ the rest, moved up … samples + count

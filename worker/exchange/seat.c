@@ -33,7 +33,7 @@ int seat_give(const struct rank_env *env, const struct departure *back, int64_t 
                               .epoch = epoch,
                               .pushes = back->pushes,
                               .epochs = env->spec->epochs,
-                              .open = env->open},
+                              .open = env->program.open},
                              (int32_t)n + 1};
     snprintf(head.seat.digest, sizeof head.seat.digest, "%s",
              env->data_digest ? env->data_digest : "");

@@ -14,7 +14,7 @@ struct seat {
     double elapsed;  /* seconds since the job's time 0: clocks of hosts differ */
     int64_t version; /* the step that the run has made */
     int64_t epoch;   /* of the samples that come next; -1: not known (without a server) */
-    double epochs;   /* of the run, and whether it ends where users' programs do (rank_env.open) */
+    double epochs;   /* of the run, and whether it ends where users' programs do (program.open) */
     bool open;
     int64_t pushes;   /* steps of this rank in this attempt */
     char digest[68];  /* of the data set, or of a program's description; "": not known */

@@ -58,7 +58,7 @@ struct work {
      * makes no step of its own */
     double weight;
     bool voided; /* the backward pass of a user's program failed; weight is 0 */
-    /* DO_TRAIN, where rank_env.wants_sure: of so many steps, from this one on, each is certainly
+    /* DO_TRAIN, where program.wants_sure: of so many steps, from this one on, each is certainly
      * followed by another one, and nothing reads the replica or takes a state between them */
     int sure;
     bool further;      /* a further backward pass over the last step (strategy_ops.on_further) */
@@ -66,8 +66,8 @@ struct work {
     int batch;         /* the minibatch for which the device has a plan (slice.count <= batch) */
     struct slice hint; /* the probable next slice, to be loaded meanwhile; count 0: not known */
     int next_batch;    /* a minibatch to prepare in the background; 0: none */
-    /* [n_parts] this rank's part of this step and of the next ones: 1 + rank_env.ahead, fewer at
-     * the run's end. NULL where rank_env.ahead is 0. Borrowed until the next call of `next` */
+    /* [n_parts] this rank's part of this step and of the next ones: 1 + program.ahead, fewer at
+     * the run's end. NULL where program.ahead is 0. Borrowed until the next call of `next` */
     const struct part *parts;
     int n_parts;
     bool updated; /* set by the trainer: the device updated the parameters in the same call in which
@@ -112,6 +112,16 @@ struct entrance {
     int n_parts;
 };
 
+/* What a user's program needs of a strategy. All 0 for a network of ours. */
+struct program_traits {
+    int ahead;       /* steps whose slices are announced in advance, and then fixed; 0: none */
+    bool weighed;    /* work.weight may differ from the samples, so sums carry weights */
+    bool sums;       /* with `weighed`: the loss is a sum, so a sum of gradients is not divided */
+    bool open;       /* at each epoch's end the programs say whether another one follows */
+    bool wants_sure; /* work.sure is used: a request during sure steps waits until after them */
+    size_t marks;    /* checksums by which replicas are compared (rank_env.mark); 0: they are not */
+};
+
 /* What a strategy may ask of the rank that it runs in. Its functions are called from the main
  * thread (or fiber). */
 struct rank_env {
@@ -123,6 +133,7 @@ struct rank_env {
     const uint8_t *decay;        /* [n_params] 1 where weight decay applies */
     /* [n_stats] a running variance has the index of its mean, a mean has -1 */
     const int32_t *mean_of;
+    struct program_traits program;
     int first_sizes[SPEC_WORKERS]; /* assignment at start */
     int first_version;
     double speeds[SPEC_WORKERS]; /* relative, for sharing out the test set; 1 if unknown */
@@ -185,19 +196,13 @@ struct rank_env {
     int (*enter)(void *ctx, const struct entrance *at, const struct own_state *state,
                  struct err *e);
     /* For users' programs whose replicas must be equal (lockstep/steps/equal.h). `mark` writes
-     * `marks` checksums of this rank's parameters; false: it cannot. `differs` fails if `off`, the
-     * difference in one checksum, is more than rounding makes. marks 0: nothing is compared. */
-    size_t marks;
+     * program.marks checksums of this rank's parameters; false: it cannot. `differs` fails if
+     * `off`, the difference in one checksum, is more than rounding makes. */
     bool (*mark)(void *ctx, float *out);
     int (*differs)(void *ctx, size_t mark, double off, struct err *e);
     /* Adds the node and the last lines of this rank's program, which has left, to *e. May be NULL.
      *  */
     void (*parted)(void *ctx, struct err *e);
-    int ahead;        /* steps whose slices are announced in advance, and then fixed; 0: none */
-    bool weighed;     /* work.weight may differ from the samples, so sums carry weights */
-    bool wants_sure;  /* work.sure is used: a request during sure steps waits until after them */
-    bool sums;        /* with `weighed`: the loss is a sum, so a sum of gradients is not divided */
-    bool open;        /* at each epoch's end the programs say whether another one follows */
     bool measures;    /* worker: its program's evaluation counts for all; set by the strategy */
     double job_start; /* comm_now() at the job's time 0 */
     void (*served)(void *ctx, int64_t version,

@@ -269,9 +269,9 @@ struct engine *program_engine(struct program *p, struct trainer_env *env, struct
     g->quits = p->epochs > 0;
     g->averages = !g->summed && !strategy->server && spec->workers > 1;
     g->of_sum = 1;
-    g->base.weighed = true;
-    g->base.sums = p->about.sums;
-    g->base.open = p->open;
+    g->base.program.weighed = true;
+    g->base.program.sums = p->about.sums;
+    g->base.program.open = p->open;
     program_device_init(&g->device, p);
     g->device.ctx = g;
     g->device.settle = settle;
@@ -279,8 +279,8 @@ struct engine *program_engine(struct program *p, struct trainer_env *env, struct
     program_replica_init(&g->replica, &g->device, p, spec);
     g->base.ops = &program_engine_ops;
     g->base.env = env;
-    g->base.ahead = p->ahead;
-    g->base.wants_sure = g->summed && spec->workers == 1;
+    g->base.program.ahead = p->ahead;
+    g->base.program.wants_sure = g->summed && spec->workers == 1;
     g->base.test_samples = strategy->server ? 0 : METRICS_SAMPLES;
     metrics_init(&g->metrics);
     if (again_init(g, e) < 0 || marks_init(g, e) < 0) {
@@ -288,6 +288,6 @@ struct engine *program_engine(struct program *p, struct trainer_env *env, struct
         free(g);
         return NULL;
     }
-    g->base.marks = g->summed ? g->n_marks : 0;
+    g->base.program.marks = g->summed ? g->n_marks : 0;
     return &g->base;
 }

@@ -165,15 +165,10 @@ static int ask_any(void *ctx, bool mine, struct err *e)
 static void fill_rank(struct trainer *t)
 {
     t->rank.replica = t->engine->replica;
-    t->rank.ahead = t->engine->ahead;
-    t->rank.weighed = t->engine->weighed;
-    t->rank.sums = t->engine->sums;
-    t->rank.open = t->engine->open;
-    t->rank.marks = t->engine->marks;
+    t->rank.program = t->engine->program;
     t->rank.mark = mark;
     t->rank.differs = differs;
     t->rank.parted = parted;
-    t->rank.wants_sure = t->engine->wants_sure;
     t->rank.ctx = t;
     t->rank.row = tell_row;
     t->rank.evaluated = tell_evaluated;

@@ -186,8 +186,8 @@ static int find_strategy(const struct trainer_env *env, const struct strategy_op
 static void fill_calls(struct keeper *k, bool first)
 {
     const struct trainer_env *env = k->env;
-    k->rank.ahead = env->ahead;
-    k->rank.open = env->open;
+    k->rank.program.ahead = env->ahead;
+    k->rank.program.open = env->open;
     k->rank.ctx = k;
     k->rank.row = tell_row;
     k->rank.evaluated = tell_evaluated;

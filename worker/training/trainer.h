@@ -25,11 +25,11 @@ struct trainer_env {
     /* start (keeper only; others receive it): parameters come from here */
     const char *job_dir;   /* where checkpoints and artifacts go (keeper); NULL: none are written */
     const char *init_path; /* resolved path of `init`, or NULL */
-    int ahead;             /* as rank_env.ahead, for servers */
+    int ahead;             /* as program.ahead, for servers */
     bool keeps_own;        /* as rank_env.keeps_own */
     bool outlives_worker;  /* rank_env.lost is asked */
     bool takes_back;       /* rank_env.seats is, too */
-    bool open;             /* as rank_env.open, of the keeper */
+    bool open;             /* as program.open, of the keeper */
     /* Of a worker that takes the seat of one that died: reaches the keeper, and gives what that
      * says. NULL: it starts with the attempt. */
     int (*join)(void *step_ctx, struct seat *out, struct err *e);

@@ -13,7 +13,7 @@ static void begin_alone(void)
     begin();
     rank.p.block.shared = &shared;
     rank.p.block.copy = copy;
-    rank.g.base.wants_sure = true;
+    rank.g.base.program.wants_sure = true;
     rank.g.granted.last = -1;
     rank.g.measured = MEASURED_FIRST;
     rank.g.here = 1;
@@ -140,7 +140,7 @@ static void the_programs_clock_tells_how_long_a_step_took(void **state)
     granted_break(&rank.g); /* it has evaluated */
     made(now, 0.01);
     assert_true(rank.g.base.idle >= 0 && rank.g.base.idle <= 0.01);
-    rank.g.base.wants_sure = false; /* of several ranks, none sleeps */
+    rank.g.base.program.wants_sure = false; /* of several ranks, none sleeps */
     made(now + 7, 0.1);
     assert_true(rank.g.base.idle == 0);
     end();

@@ -28,7 +28,7 @@ static void begin(struct rank *r, int number, int ahead, const struct jobspec *s
     r->env = (struct rank_env){.spec = spec,
                                .comm = &r->comm,
                                .train_samples = SAMPLES,
-                               .ahead = ahead,
+                               .program.ahead = ahead,
                                .first_sizes = {4, 5, 4, 3},
                                .first_version = 1};
     lockstep_init(&r->l, &r->env, &from);
@@ -129,7 +129,7 @@ static void enter(struct run *x, int dead, const struct rank *giver)
     struct lockstep_mark mark;
     struct own_state steps;
     const struct jobspec *spec = giver->env.spec;
-    int ahead = giver->env.ahead;
+    int ahead = giver->env.program.ahead;
     lockstep_release(&r->l);
     comm_release(&r->comm);
     begin(r, dead, ahead, spec);

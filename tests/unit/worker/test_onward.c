@@ -51,7 +51,7 @@ static struct place *begin_with_a_program(int rank, float value)
     const struct run_state from = {.cursor = {.samples = SAMPLES, .epochs = 2}, .best = -INFINITY};
     struct place *p = stand(rank, value);
     lockstep_release(&p->l);
-    p->env.ahead = AHEAD;
+    p->env.program.ahead = AHEAD;
     p->env.train_samples = SAMPLES;
     lockstep_init(&p->l, &p->env, &from);
     OK(comm_set_groups(&p->comm, groups, &err_));

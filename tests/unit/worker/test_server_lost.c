@@ -37,7 +37,7 @@ static struct script *make_programs(const char *strategy)
 {
     struct script *s = make_script(strategy);
     s->programs = s->env.keeps_own = true;
-    s->env.ahead = 1;
+    s->env.program.ahead = 1;
     s->env.test_samples = 0;
     return s;
 }

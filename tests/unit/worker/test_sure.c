@@ -37,8 +37,8 @@ static void begin(const char *more)
     rank.env = (struct rank_env){.spec = rank.spec,
                                  .comm = &rank.comm,
                                  .train_samples = BATCH * STEPS,
-                                 .ahead = AHEAD,
-                                 .wants_sure = true,
+                                 .program.ahead = AHEAD,
+                                 .program.wants_sure = true,
                                  .control = control,
                                  .first_sizes = {BATCH},
                                  .first_version = 1};
@@ -98,7 +98,7 @@ static void none_before_an_end_that_the_program_may_choose(void **state)
     const int sure[STEPS] = {4, 4, 4, 4, 4, 4, 3, 2, 1, 0};
     (void)state;
     begin("\"evaluate\": {\"every_epochs\": 2},");
-    rank.env.open = true;
+    rank.env.program.open = true;
     expect(sure, STEPS);
     end();
 }
@@ -119,7 +119,7 @@ static void none_where_nobody_asks(void **state)
 {
     (void)state;
     begin("\"evaluate\": {\"every_epochs\": 2},");
-    rank.env.wants_sure = false;
+    rank.env.program.wants_sure = false;
     for (int i = 0; i < STEPS; i++) {
         assert_int_equal(next(), 0);
     }

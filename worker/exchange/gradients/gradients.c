@@ -16,7 +16,8 @@ bool gradients_are_alone(const struct comm *c)
  * that are weighed have to know all weights, which come with the last bucket. */
 static bool updates_by_part(const struct rank_env *env)
 {
-    return env->replica->dev->ops->parts && env->spec->optimizer.clip_norm <= 0 && !env->weighed;
+    return env->replica->dev->ops->parts && env->spec->optimizer.clip_norm <= 0 &&
+           !env->program.weighed;
 }
 
 static const struct gradients_way *choose(struct gradients *g)

@@ -21,7 +21,7 @@ struct gradients;
  * out. */
 struct gradients *gradients_new(struct rank_env *env, size_t words, struct err *e);
 void gradients_free(struct gradients *g); /* NULL is allowed */
-/* Where ranks give weights (rank_env.weighed), this function is called in each step before the
+/* Where ranks give weights (program.weighed), this function is called in each step before the
  * update, with the sums of the words. It may set *scale, a factor for the gradients, which is 1
  * else. False: no update is made. */
 typedef bool gradients_judge_fn(void *ctx, const float *sums, double *scale);

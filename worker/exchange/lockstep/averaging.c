@@ -41,7 +41,7 @@ static int init(struct averaging *s, struct rank_env *env, const struct run_stat
 {
     const struct dev_replica *r = env->replica;
     lockstep_init(&s->l, env, state);
-    s->weighing.l = env->weighed ? &s->l : NULL;
+    s->weighing.l = env->program.weighed ? &s->l : NULL;
     s->n_params = r->count[DEV_PARAMS];
     s->n_optim = r->count[DEV_OPTIM];
     s->n_stats = r->count[DEV_STATS];
@@ -54,11 +54,12 @@ static int init(struct averaging *s, struct rank_env *env, const struct run_stat
     allreduce_init(&s->all, env->comm, COMM_ALL, all);
     int rc = set_groups(env, e);
     if (rc >= 0 && env->comm->n_members[COMM_MINE] > 1) {
-        allreduce_init(&s->group, env->comm, COMM_MINE, s->n_params + s->n_stats + env->weighed);
+        allreduce_init(&s->group, env->comm, COMM_MINE,
+                       s->n_params + s->n_stats + env->program.weighed);
     }
     if (rc >= 0 && survival_is_possible(env)) {
         s->survival = survival_new_of_averages(&s->l, false, give_up, s, &s->all_since.samples, e);
-        s->keeps = env->ahead > 0;
+        s->keeps = env->program.ahead > 0;
         rc = s->survival ? 0 : -(int)e->code;
     }
     return rc;

@@ -78,7 +78,7 @@ static int end_sum(struct averaging *s, struct allreduce *over, struct err *e)
 static int sum(struct averaging *s, struct allreduce *over, size_t n, const struct interval *since,
                struct err *e)
 {
-    size_t weights = s->l.env->weighed;
+    size_t weights = s->l.env->program.weighed;
     if (weights > 0) {
         s->sum[n] = (float)since->weight;
     }
@@ -92,7 +92,7 @@ static void correct(struct averaging *s, bool optim, const struct interval *sinc
 {
     const struct dev_replica *r = s->l.env->replica;
     size_t n_optim = optim ? s->n_optim : 0;
-    if (!s->l.env->weighed || weight == since->samples) {
+    if (!s->l.env->program.weighed || weight == since->samples) {
         return;
     }
     if (weight > 0) {
@@ -146,7 +146,7 @@ static void end_group(struct averaging *s, double weight)
 {
     const struct rank_env *env = s->l.env;
     s->in_group.samples += s->group_since.samples;
-    s->in_group.weight += env->weighed ? weight : s->group_since.samples;
+    s->in_group.weight += env->program.weighed ? weight : s->group_since.samples;
     s->mine_in_group = s->all_since;
     s->group_since = (struct interval){0};
     survival_grouped(s->survival);
@@ -196,7 +196,7 @@ static int average_once(struct averaging *s, const struct dev_result *r, double 
         return rc;
     }
     s->l.at.left = s->l.at.left || rc == WEIGHING_ALL_LEFT;
-    if (s->l.env->weighed) {
+    if (s->l.env->program.weighed) {
         correct(s, true, since, lockstep_weighed(&s->l, words)[WORD_WEIGHT]);
     }
     averaging_begin_interval(s);

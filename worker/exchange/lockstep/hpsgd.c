@@ -95,7 +95,7 @@ static int init_survival(struct hpsgd *s, size_t all, struct err *e)
     } else if (s->survival && s->restored) {
         survival_landed(s->survival, s->w, s->flying);
     }
-    if (s->survival && s->l.env->ahead > 0) {
+    if (s->survival && s->l.env->program.ahead > 0) {
         return hpsgd_keep(s, all, e);
     }
     return s->survival ? 0 : -(int)e->code;
@@ -107,7 +107,7 @@ static int init(struct hpsgd *s, struct rank_env *env, const struct run_state *s
     s->n = n;
     s->n_stats = env->n_stats;
     lockstep_init(&s->l, env, state);
-    s->weighing.l = env->weighed ? &s->l : NULL;
+    s->weighing.l = env->program.weighed ? &s->l : NULL;
     size_t all = n + s->n_stats + lockstep_words(&s->l) + (size_t)env->comm->workers;
     s->w = malloc(n * sizeof(float) + 1);
     s->g = calloc(n + 1, sizeof(float));

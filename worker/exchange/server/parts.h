@@ -16,7 +16,7 @@
 struct client { /* a worker as the server sees it */
     /* server_set_out, …_kept and …_evaluating change these three, and count: */
     struct slice out;   /* the slice that it computes; count 0: none */
-    struct slice kept;  /* its next slice. It was announced in advance (rank_env.ahead), or the
+    struct slice kept;  /* its next slice. It was announced in advance (program.ahead), or the
                            worker evaluates now; slices are handed out in the order of requests */
     int64_t evaluating; /* samples of the test slice that it evaluates */
     bool again;         /* it gets `out` once more */

@@ -63,7 +63,7 @@ struct reply_head { /* server → worker. Weights and statistics follow, unless 
     double parked_s; /* seconds that the worker has waited at the server */
     double learning_rate;
     struct slice slice;
-    struct slice hint; /* the next slice; a guess unless rank_env.ahead is more than 0 */
+    struct slice hint; /* the next slice; a guess unless program.ahead is more than 0 */
     int64_t eval_first, eval_count;
 };
 

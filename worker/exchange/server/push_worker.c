@@ -163,7 +163,7 @@ static int receive_reply(struct push_worker *s, struct err *e)
 static void tell_parts(struct push_worker *s, struct work *out)
 {
     const struct slice *now = &s->reply.slice, *next = &s->reply.hint;
-    if (s->env->ahead == 0 || s->reply.action != DO_TRAIN) {
+    if (s->env->program.ahead == 0 || s->reply.action != DO_TRAIN) {
         return;
     }
     bool more = next->count > 0;

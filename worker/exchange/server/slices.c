@@ -47,13 +47,13 @@ int64_t server_next_epoch(const struct server *s)
 static bool nobody_asks(const struct server *s)
 {
     int W = s->env->comm->workers, i = 0;
-    while (i < W && s->env->ahead > 0) {
+    while (i < W && s->env->program.ahead > 0) {
         const struct client *k = &s->clients[i++];
         if (!k->ended && !k->left && (!k->told_last || k->again)) {
             return false;
         }
     }
-    return s->env->ahead > 0;
+    return s->env->program.ahead > 0;
 }
 
 bool server_nothing_left(const struct server *s)
@@ -305,7 +305,7 @@ static int hand_slice(struct server *s, int rank, struct err *e)
     k->reply.learning_rate =
         jobspec_rate(&s->env->spec->optimizer, slice_epoch(&k->out, s->env->train_samples));
     k->reply.hint = (struct slice){0};
-    if (s->env->ahead > 0) {
+    if (s->env->program.ahead > 0) {
         keep_next(s, k, size);
         return send_reply(s, rank, s->updates.now, s->stats, e);
     }

@@ -98,7 +98,7 @@ int ahead_send(struct program_engine *g, const struct part *parts, int n, struct
 
 int ahead_load(struct program_engine *g, const struct work *w, struct err *e)
 {
-    bool over = w->n_parts < 1 + g->base.ahead; /* nothing comes after these */
+    bool over = w->n_parts < 1 + g->base.program.ahead; /* nothing comes after these */
     int rc = 0;
     BUG_ON(w->n_parts < 1);
     for (int i = 0; i < w->n_parts && rc >= 0; i++) {

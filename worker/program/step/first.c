@@ -314,7 +314,7 @@ static int settle_gradients(struct program_engine *g, struct pass *pass,
     if (!g->summed && zero) {
         memset(r->host[DEV_GRADS], 0, r->count[DEV_GRADS] * sizeof(float));
     } else if (!g->summed) {
-        g->of_sum = g->base.sums ? whole / (double)w->slice.count : 1;
+        g->of_sum = g->base.program.sums ? whole / (double)w->slice.count : 1;
         pass_make_whole(g);
     }
     int rc = g->differences && !zero ? take_difference(g, e) : 0;

@@ -21,7 +21,7 @@ int64_t granted_now(const struct program_engine *g)
  * parameters itself can go on before the rank has heard of it. */
 static int granted_most(const struct program_engine *g)
 {
-    bool alone = g->base.wants_sure && !g->paced,
+    bool alone = g->base.program.wants_sure && !g->paced,
          several = g->p->block.copy && g->measured >= MEASURED_FIRST;
     return !alone ? 0 : several ? GRANTED_MOST : 1;
 }
@@ -54,7 +54,7 @@ void granted_made(struct program_engine *g, const struct wire_message *m, double
     struct granted *s = &g->granted;
     bool made = m->flags & WIRE_MADE, follows = made && s->in_row > 0;
     double began = follows ? s->at : clock_now() - waited, took = fmax(m->gradients.at - began, 0);
-    if (g->base.wants_sure) {
+    if (g->base.program.wants_sure) {
         g->base.idle += waited - took;
     }
     if (follows) {

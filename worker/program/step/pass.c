@@ -12,7 +12,7 @@
  * weighs its samples; where sums are summed they count as they are. */
 static double weight_of(const struct program_engine *g, const struct work *w, double told)
 {
-    bool made_whole = g->base.sums && !g->summed;
+    bool made_whole = g->base.program.sums && !g->summed;
     return made_whole && told > 0 ? (double)w->slice.count : told;
 }
 

@@ -1,4 +1,4 @@
-/* Steps that are cut in advance, since a user's program reads its samples ahead (rank_env.ahead): a
+/* Steps that are cut in advance, since a user's program reads its samples ahead (program.ahead): a
  * ring of them, whose samples do not change with later assignments. A worker that is lost takes no
  * part in those either (docs/decisions/0029):
  *
@@ -16,9 +16,9 @@ int advance_init(struct lockstep *l)
     const struct rank_env *env = l->env;
     const struct cursor *from = &l->at.cursor;
     struct advance *a = &l->advance;
-    size_t room = 1 + (size_t)env->ahead;
+    size_t room = 1 + (size_t)env->program.ahead;
     int64_t B = env->spec->batching.global_batch;
-    if (env->ahead == 0) {
+    if (env->program.ahead == 0) {
         return 0;
     }
     *a = (struct advance){.cut = *from,
@@ -156,12 +156,12 @@ static int take_parts(struct lockstep *l, int nth, const int *lost, int n, struc
 }
 
 /* Programs know the end of the run with the steps that were cut. Where they may leave at the end of
- * an epoch (rank_env.open), nobody knows whether another one comes. */
+ * an epoch (program.open), nobody knows whether another one comes. */
 static int check_room(const struct lockstep *l, const struct slice *left, int n, struct err *e)
 {
     const struct cursor *cut = &l->advance.cut;
     for (int i = 0; i < n; i++) {
-        if (cursor_done(cut) || (l->env->open && left[i].epoch != cut->epoch)) {
+        if (cursor_done(cut) || (l->env->program.open && left[i].epoch != cut->epoch)) {
             return err_set(e, ERR_PEER,
                            "a worker was lost in the last steps of epoch %lld, whose end the "
                            "programs know: its samples cannot come again",

@@ -20,7 +20,7 @@ size_t lockstep_words_of(int workers, bool weighed)
 
 size_t lockstep_words(const struct lockstep *l)
 {
-    return lockstep_words_of(l->env->comm->workers, l->env->weighed);
+    return lockstep_words_of(l->env->comm->workers, l->env->program.weighed);
 }
 
 void lockstep_write(struct lockstep *l, float *words, double time, int64_t ahead)

@@ -11,11 +11,11 @@ int equal_init(struct equal *q, struct lockstep *l, struct err *e)
 {
     const struct rank_env *env = l->env;
     memset(q, 0, sizeof *q);
-    if (env->marks == 0 || env->comm->workers < 2) {
+    if (env->program.marks == 0 || env->comm->workers < 2) {
         return 0;
     }
     q->l = l;
-    q->n = env->marks;
+    q->n = env->program.marks;
     l->at.compared = -STEPS_BETWEEN;
     q->own = malloc(q->n * sizeof(float));
     q->sums = malloc((2 * q->n + 1) * sizeof(float));

@@ -23,7 +23,7 @@ struct equal {
     struct allreduce all;
 };
 
-/* Nothing is allocated, and nothing compared, where rank_env.marks is 0 or there is one worker. */
+/* Nothing is allocated, and nothing compared, where program.marks is 0 or there is one worker. */
 int equal_init(struct equal *q, struct lockstep *l, struct err *e);
 void equal_release(struct equal *q);
 /* After an evaluation, on all ranks: compares, unless that was done a few steps ago. */

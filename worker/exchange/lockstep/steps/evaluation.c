@@ -76,9 +76,9 @@ int lockstep_evaluated(struct lockstep *l, const struct work *w, const struct de
     l->sum_words[4] = there && !anew;
     l->sum_words[5] = (float)(r->leaves ? env->comm->rank + 1 : 0);
     l->sum_words[6] = anew;
-    int rc = lockstep_sum(l, l->sum_words, env->open || copies ? 7 : 3, e);
+    int rc = lockstep_sum(l, l->sum_words, env->program.open || copies ? 7 : 3, e);
     if (rc < 0 || (copies && (rc = provide(l, e)) < 0) ||
-        (env->open && (rc = agree_to_leave(l, r, e)) < 0)) {
+        (env->program.open && (rc = agree_to_leave(l, r, e)) < 0)) {
         return rc;
     }
     double n = l->sum_words[2];

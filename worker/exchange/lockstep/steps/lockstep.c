@@ -38,7 +38,7 @@ bool lockstep_leaves(const struct lockstep *l, struct work *out)
 
 bool lockstep_may_end(const struct lockstep *l)
 {
-    return l->env->open && l->at.cursor.position == 0;
+    return l->env->program.open && l->at.cursor.position == 0;
 }
 
 static void take_next(struct lockstep *l, struct work *out)
@@ -60,7 +60,7 @@ static void take_next(struct lockstep *l, struct work *out)
 static bool is_followed(const struct lockstep *l, const struct cursor *after, int64_t applied,
                         int64_t step)
 {
-    bool may_end = l->env->open && after->position == 0;
+    bool may_end = l->env->program.open && after->position == 0;
     return !cursor_done(after) && !may_end &&
            !agenda_is_due(&l->at.agenda, applied, step + 1, l->began);
 }
@@ -71,7 +71,7 @@ static int sure_steps(struct lockstep *l)
 {
     const struct advance *a = &l->advance;
     int64_t applied = l->at.applied;
-    bool more = l->env->wants_sure && !l->asked;
+    bool more = l->env->program.wants_sure && !l->asked;
     for (int i = 0; more && i < a->n; i++) {
         int64_t step = l->at.step + i;
         int at = (a->first + i) % a->room;

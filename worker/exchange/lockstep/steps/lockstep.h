@@ -36,7 +36,7 @@ enum {
     WORDS
 };
 
-/* Further words that follow where rank_env.weighed: */
+/* Further words that follow where program.weighed: */
 enum {
     WORD_WEIGHT,  /* the weight of this rank's gradient */
     WORD_VOIDED,  /* 1: its backward pass failed */
@@ -47,7 +47,7 @@ enum {
     WEIGHED_WORDS
 };
 
-/* A ring of steps that were cut in advance (rank_env.ahead). Later assignments do not change their
+/* A ring of steps that were cut in advance (program.ahead). Later assignments do not change their
  * samples. */
 struct advance {
     struct cursor cut;     /* after the last step of the ring */
@@ -127,7 +127,7 @@ static inline bool lockstep_is_first(const struct lockstep *l)
 /* Do all ranks have the same parameters, so that any can send them to another one? */
 static inline bool lockstep_has_copies(const struct lockstep *l)
 {
-    return l->env->marks > 0 && l->env->comm->workers > 1;
+    return l->env->program.marks > 0 && l->env->comm->workers > 1;
 }
 
 /* ---- share.c --------------------------------------------------------------------------------- */
@@ -144,20 +144,20 @@ double lockstep_share(const struct lockstep *l);
 
 /* If all have agreed to stop or to pause: true, and *out is DO_STOP or DO_PAUSE. */
 bool lockstep_leaves(const struct lockstep *l, struct work *out);
-/* May the last step be the run's last one? With rank_env.open it may at each epoch's end. */
+/* May the last step be the run's last one? With program.open it may at each epoch's end. */
 bool lockstep_may_end(const struct lockstep *l);
 /* Takes the next step: *out is this rank's part of it, or DO_END. */
 void lockstep_train(struct lockstep *l, struct work *out);
 /* The current step is made. */
 void lockstep_done(struct lockstep *l);
-/* The current step is not made; the next lockstep_train() cuts it anew. Not with rank_env.ahead. */
+/* The current step is not made; the next lockstep_train() cuts it anew. Not with program.ahead. */
 void lockstep_undo(struct lockstep *l);
 /* *out becomes the mark before the current step. */
 void lockstep_stand(const struct lockstep *l, struct lockstep_mark *out);
 /* Sets `l` to another rank's mark; local_step: the steps that this rank has made itself. With
- * rank_env.ahead advance_read() follows. */
+ * program.ahead advance_read() follows. */
 void lockstep_stand_at(struct lockstep *l, const struct lockstep_mark *of, int64_t local_step);
-/* Goes back to *to, an earlier copy of `at`. Not with rank_env.ahead. */
+/* Goes back to *to, an earlier copy of `at`. Not with program.ahead. */
 void lockstep_return(struct lockstep *l, const struct lockstep_mark *to);
 /* Evaluations and checkpoints are made between rounds. Logs a warning where rounds of so many steps
  * are longer than the interval that the job asks for, or than an epoch. */
@@ -210,13 +210,13 @@ int lockstep_evaluated(struct lockstep *l, const struct work *w, const struct de
 
 /* ---- advance.c ------------------------------------------------------------------------------- */
 
-/* Without rank_env.ahead it does nothing. ERR_MEMORY. */
+/* Without program.ahead it does nothing. ERR_MEMORY. */
 int advance_init(struct lockstep *l);
 void advance_release(struct lockstep *l);
 /* The next step of the ring becomes the current one: *out has this rank's part, and the parts that
  * follow. */
 void advance_take(struct lockstep *l, struct work *out);
-/* With rank_env.ahead: the ranks lost[n] are taken out of the current step, and of those that were
+/* With program.ahead: the ranks lost[n] are taken out of the current step, and of those that were
  * cut in advance. Their samples come again in steps that are cut from now on, and so do the slices
  * done[n_done] of earlier steps. ERR_PEER: the programs know already that no further step comes. */
 int lockstep_lose(struct lockstep *l, const int *lost, int n, const struct slice *done, int n_done,
@@ -248,13 +248,13 @@ float lockstep_fastest(const struct lockstep *l, const float *times);
 
 /* ---- weights.c ------------------------------------------------------------------------------- */
 
-/* WORD_WEIGHT and what follows, among summed words; needs rank_env.weighed. */
+/* WORD_WEIGHT and what follows, among summed words; needs program.weighed. */
 const float *lockstep_weighed(const struct lockstep *l, const float *words);
-/* Writes this rank's. Without rank_env.weighed it does nothing. */
+/* Writes this rank's. Without program.weighed it does nothing. */
 void lockstep_weigh(const struct lockstep *l, float *words, double weight, bool voided,
                     bool further);
 /* The factor that makes a sum of weight / planned x gradient the mean: planned / summed weight. 0
- * if all weights are 0; 1 without rank_env.weighed. */
+ * if all weights are 0; 1 without program.weighed. */
 double lockstep_correct(const struct lockstep *l, const float *words, double planned);
 
 /* ---- states.c -------------------------------------------------------------------------------- */

@@ -18,7 +18,7 @@ int lockstep_passes_differ(struct err *e)
 
 int lockstep_sum_failed(const struct lockstep *l, int rc, struct err *e)
 {
-    if (rc != -ERR_CONFLICT || !l->env->weighed) {
+    if (rc != -ERR_CONFLICT || !l->env->program.weighed) {
         return rc;
     }
     err_set(e, ERR_DATA,

@@ -11,7 +11,7 @@ const float *lockstep_weighed(const struct lockstep *l, const float *words)
 void lockstep_weigh(const struct lockstep *l, float *words, double weight, bool voided,
                     bool further)
 {
-    if (l->env->weighed) {
+    if (l->env->program.weighed) {
         float *mine = words + lockstep_words(l) - WEIGHED_WORDS;
         mine[WORD_WEIGHT] = (float)weight;
         mine[WORD_VOIDED] = voided;
@@ -21,12 +21,12 @@ void lockstep_weigh(const struct lockstep *l, float *words, double weight, bool 
 
 bool lockstep_is_further(const struct lockstep *l, const float *words)
 {
-    return l->env->weighed && lockstep_weighed(l, words)[WORD_FURTHER] > 0;
+    return l->env->program.weighed && lockstep_weighed(l, words)[WORD_FURTHER] > 0;
 }
 
 double lockstep_correct(const struct lockstep *l, const float *words, double planned)
 {
-    if (!l->env->weighed) {
+    if (!l->env->program.weighed) {
         return 1;
     }
     double weight = lockstep_weighed(l, words)[WORD_WEIGHT];
@@ -41,7 +41,7 @@ static double planned(const struct lockstep *l, bool further)
 
 double lockstep_factor(const struct lockstep *l, const struct work *w)
 {
-    return l->env->sums ? w->weight : w->weight / planned(l, w->further);
+    return l->env->program.sums ? w->weight : w->weight / planned(l, w->further);
 }
 
 /* ---- one sum --------------------------------------------------------------------------------- */
@@ -88,7 +88,7 @@ bool weighing_judge(void *ctx, const float *sums, double *scale)
     bool voided = words[WORD_VOIDED] > 0, first = lockstep_is_first(l),
          further = lockstep_is_further(l, sums);
     long long step = (long long)l->at.step + !further;
-    if (!l->env->sums) {
+    if (!l->env->program.sums) {
         *scale = lockstep_correct(l, sums, planned(l, further));
     }
     if (words[WORD_LEFT] > 0) {

@@ -20,7 +20,7 @@ double lockstep_factor(const struct lockstep *l, const struct work *w);
 bool lockstep_is_further(const struct lockstep *l, const float *words);
 
 struct weighing {             /* one sum of gradients */
-    const struct lockstep *l; /* borrowed; NULL: ranks weigh by samples (rank_env.weighed is false),
+    const struct lockstep *l; /* borrowed; NULL: ranks weigh by samples (program.weighed is false),
                                  and the functions below do nothing */
     int64_t step;             /* the step of the sum */
     bool left;                /* this rank's program has left in place of it */

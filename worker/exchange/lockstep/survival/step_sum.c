@@ -13,7 +13,7 @@ int step_sum_open(struct step_sum *s, struct lockstep *l, struct err *e)
         (survival_is_possible(env) && !(s->survival = survival_new(l, s->gradients, e)))) {
         return -(int)e->code;
     }
-    if (env->weighed) {
+    if (env->program.weighed) {
         s->weighing.l = l;
         s->weighing.equal = true;
         gradients_set_judge(s->gradients, weighing_judge, &s->weighing);
@@ -115,7 +115,7 @@ static int check(struct step_sum *s, const struct work *w, struct err *e)
     if (rc == WEIGHING_ALL_LEFT) {
         return STEP_SUM_ALL_LEFT;
     }
-    if (!isfinite(loss) && !(l->env->weighed && isnan(loss))) {
+    if (!isfinite(loss) && !(l->env->program.weighed && isnan(loss))) {
         return err_set(e, ERR_NOT_FINITE, "the loss became NaN or infinite at step %lld",
                        (long long)(l->at.step + 1));
     }

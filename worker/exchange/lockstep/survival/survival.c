@@ -287,10 +287,10 @@ struct survival *survival_new_of_averages(struct lockstep *l, bool by_rounds,
         s->give_up_ctx = ctx;
         s->taken = taken;
         s->back = rollback_new(l, by_rounds, e);
-        s->past = l->env->ahead > 0 ? past_new(l, e) : NULL;
+        s->past = l->env->program.ahead > 0 ? past_new(l, e) : NULL;
     }
-    if (s &&
-        (!s->back || (l->env->ahead > 0 && !s->past) || (l->env->comes_back && join(s, e) < 0))) {
+    if (s && (!s->back || (l->env->program.ahead > 0 && !s->past) ||
+              (l->env->comes_back && join(s, e) < 0))) {
         survival_free(s);
         return NULL;
     }
