@@ -4,6 +4,7 @@ processes.
 Slowdowns make steps of some milliseconds, so that there is time to break something in the middle. A
 job that went on has counted every sample once, and its charts have every step once: that is asked
 of each."""
+import contextlib
 import os
 import pathlib
 import re
@@ -83,21 +84,45 @@ def assert_whole(service, id, job, epochs=EPOCHS):
     assert sum(s["total_points"] for s in series if s["name"] == "test_accuracy") == 1
 
 
+@contextlib.contextmanager
+def ends_without_its_store(service, id):
+    """Its Redis stands still meanwhile; the job has trained to its end, and cannot say so."""
+    store = int((service.dir / "redis.pid").read_text())
+    os.kill(store, signal.SIGSTOP)
+    try:
+        model = service.dir / "jobs" / id / "artifacts/model.safetensors"
+        until("the model is written", model.exists)
+        yield model
+    finally:
+        os.kill(store, signal.SIGCONT)
+
+
 def test_a_store_that_is_away_when_a_job_ends_costs_nothing_of_it():
     """Its ranks have trained to the end, and say so once the store is back."""
     with Service(nodes=NODES) as s:
         id = s.submit(job_spec(max_restarts=0))
         s.steps(id, 40)
-        store = int((s.dir / "redis.pid").read_text())
-        os.kill(store, signal.SIGSTOP)
-        try:
-            model = s.dir / "jobs" / id / "artifacts/model.safetensors"
-            until("the model is written", model.exists)
+        with ends_without_its_store(s, id) as model:
             until("it was for some seconds", lambda: time.time() - model.stat().st_mtime > 9)
-        finally:
-            os.kill(store, signal.SIGCONT)
         job = s.wait(id, "succeeded")
         assert job["attempt"] == 1 and job["progress"]["samples"] == EPOCHS * SAMPLES
+
+
+def test_what_a_worker_could_not_tell_before_it_died_is_counted_and_its_rows_are_missed():
+    """The store was away, so its last samples are known from the keeper alone, and its last rows
+    are gone with it: as many as the curve has holes."""
+    epochs = 6
+    with Service(nodes=NODES) as s:
+        id = s.submit(job_spec(epochs, strategy={"type": "asgd"}, max_restarts=0))
+        s.steps(id, 40)
+        with ends_without_its_store(s, id):
+            os.kill(ranks_of(id)[1], signal.SIGKILL)
+        job = s.wait(id, "succeeded")
+        assert job["attempt"] == 1 and job["progress"]["samples"] == epochs * SAMPLES
+        assert sum(w["samples"] for w in job["workers"]) == epochs * SAMPLES
+        curve = s.get(f"jobs/{id}/series?names=train_loss&points=20000").json()["series"][0]
+        assert curve["x"] == sorted(set(curve["x"])) and job["rows_dropped"] > 0
+        assert len(curve["x"]) == job["progress"]["step"] - job["rows_dropped"]
 
 
 def test_a_killed_redis_is_started_again_and_nothing_accepted_is_lost():

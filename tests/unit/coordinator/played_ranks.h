@@ -79,19 +79,27 @@ static inline struct beat beat_of(struct world *w, const char *id, int rank, enu
     return b;
 }
 
+/* The time of the rank's heartbeat becomes `ms` before now by the clock of Redis.
+ */
+static inline void beat_age_set(struct world *w, const char *id, int rank, int64_t ms)
+{
+    static const char script[] =
+        "local t = redis.call('TIME') "
+        "local at = string.format('%d', t[1] * 1000 + math.floor(t[2] / 1000) - ARGV[2]) "
+        "local beat = redis.call('HGET', KEYS[1], ARGV[1]) "
+        "return redis.call('HSET', KEYS[1], ARGV[1], (beat:gsub('^%d+', at)))";
+    redisContext *c = redisConnectUnix(w->place->url + strlen("unix:"));
+    redisReply *r = redisCommand(c, "EVAL %s 1 es:job:%s:beats %d %" PRId64, script, id, rank, ms);
+    assert_true(r && r->type == REDIS_REPLY_INTEGER);
+    freeReplyObject(r);
+    redisFree(c);
+}
+
 /* Heartbeats are told apart by their times, which have milliseconds: each gets another one, which
  * Redis has not reached. */
 static inline void put_beat_ahead(struct world *w, const char *id, int rank)
 {
-    static const char script[] =
-        "local beat = redis.call('HGET', KEYS[1], ARGV[1]) "
-        "return redis.call('HSET', KEYS[1], ARGV[1], (beat:gsub('^%d+', ARGV[2])))";
-    int64_t at = clock_wall_ms() + world_ahead_ms + ++w->beats;
-    redisContext *c = redisConnectUnix(w->place->url + strlen("unix:"));
-    redisReply *r = redisCommand(c, "EVAL %s 1 es:job:%s:beats %d %" PRId64, script, id, rank, at);
-    assert_true(r && r->type == REDIS_REPLY_INTEGER);
-    freeReplyObject(r);
-    redisFree(c);
+    beat_age_set(w, id, rank, -world_ahead_ms - ++w->beats);
 }
 
 static inline void say_beat_of(struct world *w, const char *id, const struct beat *b)
