@@ -39,6 +39,7 @@ static void begin(struct rank *r, int number, int ahead, const struct jobspec *s
 struct run {
     struct rank ranks[W];
     bool gone[W];
+    int second;                 /* is lost behind the first one; -1: none */
     int times[EPOCHS][SAMPLES]; /* that a sample was in a step that was made */
     unsigned seed;
 };
@@ -95,11 +96,51 @@ static int lose(struct run *x, int dead)
     return first;
 }
 
+static void hear_of(struct rank *r, const int *dead, int n, int each)
+{
+    int sizes[SPEC_WORKERS] = {each, each, each, each};
+    OK(lockstep_lose(&r->l, dead, n, NULL, 0, &err_));
+    for (int i = 0; i < n; i++) {
+        sizes[dead[i]] = 0;
+    }
+    comm_drop(&r->comm, dead, n, n);
+    lockstep_adopt(&r->l, 1 + n, sizes);
+}
+
+/* One of two lacks the sums of step `at`, and the second is lost while it gives them: the sums come
+ * from the other one, and it hears of both losses at once. */
+static int lose_both(struct run *x, const int *dead)
+{
+    int late = draw(x, 2), nth = 0;
+    for (int i = 0; i < W; i++) {
+        make(x, i);
+        x->gone[i] = i == dead[0] || i == dead[1];
+    }
+    for (int i = 0; i < W; i++) {
+        if (x->gone[i]) {
+            continue;
+        }
+        bool is_late = nth++ == late;
+        if (!is_late) {
+            train(x, i);
+            hear_of(&x->ranks[i], dead, 1, 5);
+        }
+        hear_of(&x->ranks[i], dead, 2, BATCH / 2);
+        if (is_late) {
+            train(x, i);
+        }
+    }
+    return 0;
+}
+
 /* Step `at` is under way: either no one has its sums, so it is made without the dead one; or some
  * have, and have begun the next one, while the others are given them. */
 static int lose_within(struct run *x, int dead)
 {
     bool further[W] = {false};
+    if (x->second >= 0) {
+        return lose_both(x, (int[]){dead, x->second});
+    }
     if (draw(x, 2) == 0) {
         return lose(x, dead);
     }
@@ -226,12 +267,15 @@ static void check_each_once(const struct run *x)
 
 enum { EPOCH_STEPS = 7 }; /* the last one of 8 samples */
 
-/* Worker `dead` is lost in step `at`, and back in step `back`; -1: it is not. */
-static void run(const struct jobspec *spec, int ahead, int at, int back, int dead, unsigned seed)
+/* Worker `dead` is lost in step `at`, and back in step `back`; `second` is lost behind it; -1: it
+ * is not. */
+static void run_of(const struct jobspec *spec, int ahead, int at, int back, int dead, int second,
+                   unsigned seed)
 {
     struct run *x = calloc(1, sizeof *x);
     int rc = 0, n = 0;
     x->seed = seed;
+    x->second = second;
     for (int i = 0; i < W; i++) {
         begin(&x->ranks[i], i, ahead, spec);
     }
@@ -245,14 +289,23 @@ static void run(const struct jobspec *spec, int ahead, int at, int back, int dea
     } else {
         check_each_once(x);
         bool little = at % EPOCH_STEPS + ahead < 2; /* is left over for each of the later steps */
-        int64_t most = EPOCHS * EPOCH_STEPS + (little ? 0 : 2);
-        assert_in_range(x->ranks[dead == 0].l.at.step, EPOCHS * EPOCH_STEPS, most);
+        int64_t most = EPOCHS * EPOCH_STEPS + (second >= 0 ? 4 : little ? 0 : 2);
+        int alive = 0;
+        while (x->gone[alive]) {
+            alive++;
+        }
+        assert_in_range(x->ranks[alive].l.at.step, EPOCHS * EPOCH_STEPS, most);
     }
     for (int i = 0; i < W; i++) {
         lockstep_release(&x->ranks[i].l);
         comm_release(&x->ranks[i].comm);
     }
     free(x);
+}
+
+static void run(const struct jobspec *spec, int ahead, int at, int back, int dead, unsigned seed)
+{
+    run_of(spec, ahead, at, back, dead, -1, seed);
 }
 
 static void each_sample_is_in_one_step_of_an_epoch_whoever_is_lost_and_when(void **state)
@@ -284,6 +337,24 @@ static void so_it_is_where_the_lost_one_comes_back_whenever_that_is(void **state
             for (int away = 1; at + away < 2 * EPOCH_STEPS; away++) {
                 for (unsigned seed = 0; seed < 8; seed++) {
                     run(spec, ahead, at, at + away, (at + away) % W, seed * 7919 + 1);
+                }
+            }
+        }
+    }
+    drop_spec(spec);
+}
+
+static void so_it_is_where_one_hears_of_two_losses_at_once_and_another_of_each(void **state)
+{
+    (void)state;
+    struct jobspec *spec = make_spec(
+        "{\"model\": \"mlp\", \"data\": {\"format\": \"glyphs\", \"samples\": 104}, "
+        "\"batching\": {\"global_batch\": 16}, \"workers\": 4, \"epochs\": 2}");
+    for (int ahead = 1; ahead <= 4; ahead++) {
+        for (int at = 0; at + ahead < 2 * EPOCH_STEPS - 2; at++) {
+            for (int pair = 0; pair < W * W; pair++) {
+                for (unsigned seed = 0; seed < 4 && pair / W != pair % W; seed++) {
+                    run_of(spec, ahead, at, -1, pair / W, pair % W, seed * 7919 + 1);
                 }
             }
         }
@@ -323,6 +394,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_sample_is_in_one_step_of_an_epoch_whoever_is_lost_and_when),
         cmocka_unit_test(so_it_is_where_the_lost_one_comes_back_whenever_that_is),
+        cmocka_unit_test(so_it_is_where_one_hears_of_two_losses_at_once_and_another_of_each),
         cmocka_unit_test(steps_that_do_not_fit_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -135,23 +135,22 @@ void advance_take(struct lockstep *l, struct work *out)
 
 /* ---- workers that are lost ------------------------------------------------------------------- */
 
-/* What lost workers have of a step that was cut becomes `left` (room for n), and the step is made
- * without; how many slices. */
-static int take_parts(struct lockstep *l, int nth, const int *lost, int n, struct slice *left)
+/* What a lost worker has of the steps that were cut becomes left[room], and they are made without;
+ * how many slices. */
+static int take_parts(struct lockstep *l, int lost, struct slice *left)
 {
     struct advance *a = &l->advance;
-    int step = (a->first + nth) % a->room, taken = 0;
-    size_t at = (size_t)step * (size_t)l->env->comm->workers;
-    struct slice *whole = &a->wholes[step];
-    for (int i = 0; i < n; i++) {
-        int64_t *count = &a->counts[at + (size_t)lost[i]];
-        if (*count > 0) {
-            left[taken++] = (struct slice){whole->epoch, a->starts[at + (size_t)lost[i]], *count};
-            whole->count -= *count;
-            *count = 0;
+    int taken = 0;
+    for (int i = 0; i < a->n; i++) {
+        int step = (a->first + i) % a->room;
+        size_t at = (size_t)step * (size_t)l->env->comm->workers + (size_t)lost;
+        if (a->counts[at] > 0) {
+            left[taken++] = (struct slice){a->wholes[step].epoch, a->starts[at], a->counts[at]};
+            a->wholes[step].count -= a->counts[at];
+            a->counts[at] = 0;
         }
+        a->parts[i].whole = a->wholes[step].count;
     }
-    a->parts[nth].whole = whole->count;
     return taken;
 }
 
@@ -178,6 +177,20 @@ static bool is_last(const struct lockstep *l, int n_done)
     return !l->under_way && !missing && (l->at.stop || l->at.pause || lockstep_over(l));
 }
 
+/* The epoch gets these samples once more, where the next step is cut. */
+static int hand_out_again(struct lockstep *l, const struct slice *left, int n, struct err *e)
+{
+    struct advance *a = &l->advance;
+    int rc = check_room(l, left, n, e);
+    if (n == 0 || rc < 0 ||
+        (rc = leftovers_add(&a->left, left, n, a->cut.epoch, a->cut.position, e)) < 0) {
+        return rc;
+    }
+    a->cut.samples += a->left.all[a->left.n - 1].count;
+    return 0;
+}
+
+/* One worker after the other, since some ranks hear of two losses at once, and others of each. */
 int lockstep_lose(struct lockstep *l, const int *lost, int n, const struct slice *done, int n_done,
                   struct err *e)
 {
@@ -185,24 +198,16 @@ int lockstep_lose(struct lockstep *l, const int *lost, int n, const struct slice
     if (is_last(l, n_done)) {
         return 0;
     }
-    struct slice *left = calloc((size_t)a->room * (size_t)n + (size_t)n_done + 1, sizeof *left);
-    int taken = n_done;
+    struct slice *left = calloc((size_t)a->room + 1, sizeof *left);
     if (!left) {
         return err_set(e, ERR_MEMORY, "cannot take a lost worker's slices: memory ran out");
-    }
-    for (int i = 0; i < n_done; i++) {
-        left[i] = done[i];
     }
     if (!l->under_way) {
         move_on(l); /* as those have done who began it */
     }
-    for (int i = 0; i < a->n; i++) {
-        taken += take_parts(l, i, lost, n, left + taken);
-    }
-    int rc = check_room(l, left, taken, e);
-    if (rc >= 0 && taken > 0 &&
-        (rc = leftovers_add(&a->left, left, taken, a->cut.epoch, a->cut.position, e)) >= 0) {
-        a->cut.samples += a->left.all[a->left.n - 1].count;
+    int rc = hand_out_again(l, done, n_done, e);
+    for (int i = 0; i < n && rc >= 0; i++) {
+        rc = hand_out_again(l, left, take_parts(l, lost[i], left), e);
     }
     free(left);
     l->slice = l->under_way ? a->wholes[a->first] : l->slice;

@@ -218,7 +218,9 @@ void advance_release(struct lockstep *l);
 void advance_take(struct lockstep *l, struct work *out);
 /* With program.ahead: the ranks lost[n] are taken out of the current step, and of those that were
  * cut in advance. Their samples come again in steps that are cut from now on, and so do the slices
- * done[n_done] of earlier steps. ERR_PEER: the programs know already that no further step comes. */
+ * done[n_done] of earlier steps. lost[] is in the order of the losses, as in members.h: a rank that
+ * hears of two at once cuts as one that has heard of each. ERR_PEER: the programs know already that
+ * no further step comes. */
 int lockstep_lose(struct lockstep *l, const int *lost, int n, const struct slice *done, int n_done,
                   struct err *e);
 /* The steps that were cut and not taken, as bytes for a newcomer; the caller releases *out. */
