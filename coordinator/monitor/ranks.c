@@ -9,7 +9,7 @@
 #include "job/documents/ranks/fact.h"
 #include "job/node/device_kind.h"
 
-enum { EVENT_POINTS = 32 };
+enum { EVENT_POINTS = 32, COLD_STEPS = 5 /* as step_deadline() counts them */ };
 
 /* ---- from the plan --------------------------------------------------------------------------- */
 
@@ -40,7 +40,7 @@ int ranks_open(struct ranks *r, const struct plan *plan, struct seals *seals, st
     for (int i = 0; i < ranks_count(r); i++) {
         struct rank *w = &r->all[i];
         w->slowdown = 1;
-        w->last_step = w->last_local = -1;
+        w->last_step = -1;
         thin_reset(&w->points, EVENT_POINTS / r->workers > 0 ? EVENT_POINTS / r->workers : 1);
         if (i < r->workers) {
             open_worker(w, &plan->workers[i], plan->first_sizes[i]);
@@ -241,11 +241,13 @@ static int64_t rows_missing(const struct rank *w, int64_t pushes)
 static void begin_again(struct rank *w)
 {
     w->lost = w->left = w->joining = false;
+    w->how[0] = w->fell_early ? w->how[0] : 0;
     w->fallen = w->fell_early;
     w->fell_early = false;
     w->heard = true;
     w->beat.age = w->beat.progress_age = w->beat.work_age = w->beat.comm_age = 0;
     w->beat.phase = PHASE_EXCHANGE;
+    w->warm_at = w->rows + COLD_STEPS;
 }
 
 bool ranks_return(struct ranks *r, const struct departure *back)

@@ -27,7 +27,8 @@ struct rank { /* ranks 0 … workers - 1 train; the keeper and further servers f
     struct beat beat;              /* the newest; all 0 before */
     int64_t stray_at;              /* when the last dropped heartbeat was counted */
     int64_t rows;                  /* rows of this attempt */
-    int64_t last_step, last_local; /* of the newest row */
+    int64_t last_step, last_local; /* of the newest row; -1, 0: none has come. last_local -1: not
+                                      known, an earlier coordinator read it */
     int batch;                     /* of the newest row, or of the plan */
     struct step_times times;
     struct thinned points; /* rows since the last event */
@@ -37,7 +38,7 @@ struct rank { /* ranks 0 … workers - 1 train; the keeper and further servers f
     bool fallen; /* its process has died, and it is not decided whether the others can go on */
     bool lost;   /* its process has died, and the others must go on without it */
     bool left;   /* the others go on without it; `beat` has the keeper's counters of it */
-    char how[DOCUMENT_MESSAGE]; /* how it died: "exited on signal 9 (Killed)" */
+    char how[DOCUMENT_MESSAGE]; /* how it died: "exited on signal 9 (Killed)"; "": it runs */
     int64_t rows_gone;          /* rows that its earlier processes had not sent when they died */
 
     /* its return: */
@@ -49,6 +50,8 @@ struct rank { /* ranks 0 … workers - 1 train; the keeper and further servers f
     double back_at;    /* when it will be started again; 0: not known, as below */
     double joining_at; /* when it was started again */
     double there_at;   /* when it came back */
+    int64_t warm_at;   /* with so many rows its steps are judged by those before; until then it is
+                          as in the start */
 };
 
 /* Kinds of reports that are dropped. They belong to another attempt, are damaged, are not sealed

@@ -91,7 +91,8 @@ static struct signs signs_of(const struct watchdog *dog, const struct ranks *ran
     accuse(&s, FAULT_SILENT, s.silence, quiet);
     accuse(&s, FAULT_STUCK, s.comm, quiet > comm_least ? quiet : comm_least);
     if (s.kind == KIND_COMPUTING || s.kind == KIND_SLOW) {
-        double working = s.work < fresh_seconds ? slow_times * own : own;
+        double usual = w->rows < w->warm_at ? unmeasured_limit : own,
+               working = s.work < fresh_seconds ? slow_times * usual : usual;
         accuse(&s, FAULT_STUCK, s.progress, s.kind == KIND_COMPUTING ? working : slow_phase_limit);
     }
     return s;

@@ -289,6 +289,26 @@ static void one_that_dies_just_after_the_start_is_done_without(void **state)
     assert_int_equal(attempts_of(w, id), 1);
 }
 
+/* All of its rows are missing, not only those behind the newest that came. */
+static void one_that_dies_before_its_first_row_came_has_lost_them_all(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_submitted(state, 3, three, id);
+    struct departure left = {.who = 1, .step = 5, .others = 2, .pushes = 2};
+    staleness_add(&left.staleness, 1, 32);
+    staleness_add(&left.staleness, 1, 32);
+    say_beat(w, id, 1, PHASE_COMPUTE, 0, 0);
+    beat_all_but_1(w, id, PHASE_COMPUTE, PHASE_SERVE);
+    dies(w, id, 1);
+    tick(w, 0.5);
+    departs(w, id, &left);
+    pass(w, 3);
+    assert_int_equal(number_of(w, id, "/rows_dropped"), 2);
+    world_new_coordinator(w);
+    pass(w, 3);
+    assert_int_equal(number_of(w, id, "/rows_dropped"), 2);
+}
+
 /* The keeper waits in the start for a word of the one that died. */
 static void while_the_keeper_is_in_the_start_nobody_goes_on(void **state)
 {
@@ -405,6 +425,7 @@ int main(void)
         IN_A_WORLD(others_that_fail_because_of_a_death_are_not_the_cause),
         IN_A_WORLD(a_job_that_needs_all_its_workers_pays_for_its_starts),
         IN_A_WORLD(one_that_dies_just_after_the_start_is_done_without),
+        IN_A_WORLD(one_that_dies_before_its_first_row_came_has_lost_them_all),
         IN_A_WORLD(while_the_keeper_is_in_the_start_nobody_goes_on),
         IN_A_WORLD(one_that_dies_after_the_end_holds_nothing_up),
         IN_A_WORLD(what_one_had_not_told_that_died_at_the_end_the_keeper_counts),

@@ -197,6 +197,49 @@ static void one_that_dies_before_it_is_there_is_lost_again(void **state)
     assert_int_equal(control_of(w, id).n_lost, 0);
 }
 
+/* It runs again: what ends the attempt later is another matter, and its node is not to blame. */
+static void one_that_came_back_is_not_why_the_attempt_ends_later(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_of_two(state, three, id);
+    pass(w, 2);
+    server_says(w, id, "returned", 1, 96);
+    pass(w, 1);
+    process_ends(w, id, 137, "");
+    pass(w, 1);
+    assert_int_equal(number_field(w, id, "restarts"), 1);
+    assert_error(w, id, "peer", "attempt 1 was lost: fake ended with code 137");
+}
+
+/* Those of the process before it were measured when that was warm. */
+static void its_first_steps_may_last_as_long_as_a_jobs_first_steps(void **state)
+{
+    enum { SLOW = 20, FIRST_STEPS = 5 }; /* seconds; how many have no measured limit */
+    char id[STORE_ID];
+    struct world *w = world_running(state, 3, three, id);
+    ranks_step(w, id, 2, 50, 0.01);
+    say_beat(w, id, workers_of(last_attempt(w, id)), PHASE_SERVE, 0, 0);
+    tick(w, 0.5);
+    leaves(w, id, 0);
+    pass(w, 2);
+    server_says(w, id, "returned", 1, 96);
+    tick(w, 0.5);
+    for (int step = 51; step < 51 + FIRST_STEPS; step++) {
+        struct beat b = beat_of(w, id, 1, PHASE_COMPUTE);
+        b.number += fact_number_last(0);
+        b.progress_age = b.work_age = SLOW;
+        say_beat_of(w, id, &b);
+        pass(w, 2);
+        assert_int_equal(attempts_of(w, id), 1);
+        struct row row = row_of(last_attempt(w, id), 1, step, 0.01);
+        say_row(w, id, &row);
+        tick(w, 0.5);
+    }
+    pass(w, 2);
+    assert_int_equal(attempts_of(w, id), 2);
+    assert_error(w, id, "peer", "rank 1 on node 'n2' is lost: no progress for");
+}
+
 /* Its guard was faster than the server's word. */
 static void one_that_dies_as_it_comes_is_lost_again(void **state)
 {
@@ -251,6 +294,8 @@ int main(void)
         IN_A_WORLD(each_time_it_waits_for_longer_and_then_it_stays_out),
         IN_A_WORLD(what_died_long_ago_does_not_count),
         IN_A_WORLD(one_that_dies_before_it_is_there_is_lost_again),
+        IN_A_WORLD(one_that_came_back_is_not_why_the_attempt_ends_later),
+        IN_A_WORLD(its_first_steps_may_last_as_long_as_a_jobs_first_steps),
         IN_A_WORLD(one_that_dies_as_it_comes_is_lost_again),
         IN_A_WORLD(another_coordinator_goes_on_waiting_for_it),
         IN_A_WORLD(a_job_that_pauses_has_nobody_started),
