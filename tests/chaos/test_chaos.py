@@ -17,7 +17,7 @@ from hall import Hall, PairOfPrograms
 from world import CAN_MOUNT, House, Pinger
 
 SEED, FAULTS = int(os.environ.get("SEED") or 1), int(os.environ.get("FAULTS") or 25)
-EPISODE = 25  # faults until everything is looked at
+EPISODE, SHORT = 25, 4  # faults until everything is looked at
 HOUSE = {"kill_worker": 3, "kill_keeper": 2, "kill_mpirun": 2, "kill_redis": 2,
          "kill_coordinator": 3, "stop_worker": 2, "stop_redis": 1, "stop_coordinator": 1,
          "stop_mpirun": 1, "freeze_worker": 1, "freeze_keeper": 1, "fill_disk": 1, "pause_job": 1,
@@ -42,11 +42,13 @@ NAMED = os.environ.get("WORLDS", "House Pair Hall").split()
 
 def episodes():
     """One in each world by turns, as many as the faults need: up to 50 a house and a pair, which is
-    what CI has time for."""
+    what CI has time for, and behind them a short hall."""
     worlds = [w for w in WORLDS if w.__name__ in NAMED]
     each = min(EPISODE, -(-FAULTS // min(len(worlds), 2)))
-    return [(SEED + n, min(each, FAULTS - n * each), worlds[n % len(worlds)])
-            for n in range(-(-FAULTS // each))]
+    drawn = [(SEED + n, min(each, FAULTS - n * each), worlds[n % len(worlds)])
+             for n in range(-(-FAULTS // each))]
+    short = [(SEED + len(drawn), SHORT, w) for w in worlds[len(drawn):] if w is Hall]
+    return drawn + short
 
 
 def name_of(value):
