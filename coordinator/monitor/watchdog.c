@@ -210,7 +210,9 @@ bool watchdog_lost(struct watchdog *w, const struct ranks *ranks, const struct j
         w->suspect_since = -1;
         return false;
     }
-    if (w->suspect_since < 0) {
+    bool woke = w->suspects_silent && worst.fault != FAULT_SILENT;
+    w->suspects_silent = worst.fault == FAULT_SILENT;
+    if (w->suspect_since < 0 || woke) {
         w->suspect_since = now;
     }
     if (now - w->suspect_since < confirm_seconds) {

@@ -18,6 +18,7 @@ struct watchdog {
     double grace_until;   /* before that ages mean nothing, since the store or this process was
                              away */
     double suspect_since; /* -1: no rank is suspected */
+    bool suspects_silent; /* by its heartbeats; one that wakes up is suspected anew */
 };
 
 void watchdog_init(struct watchdog *w, double now, double grace);

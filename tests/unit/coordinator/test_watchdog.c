@@ -134,6 +134,23 @@ static void who_is_silent_is_worse_than_who_is_stuck(void **state)
     assert_int_equal(lost(), SLOW);
 }
 
+/* For as long as it stood still it has made no progress: it has a second to make some. */
+static void one_that_was_silent_and_wakes_up_is_suspected_anew(void **state)
+{
+    (void)state;
+    struct jobspec spec = {0};
+    struct watchdog dog;
+    watchdog_init(&dog, 0, 0);
+    all[FAST].beat.age = 4;
+    assert_false(watchdog_lost(&dog, &ranks, &spec, 100, &failure));
+    all[FAST].beat.age = 0;
+    all[FAST].beat.progress_age = all[FAST].beat.work_age = 5;
+    assert_false(watchdog_lost(&dog, &ranks, &spec, 101.5, &failure));
+    assert_false(watchdog_lost(&dog, &ranks, &spec, 102, &failure));
+    assert_true(watchdog_lost(&dog, &ranks, &spec, 102.5, &failure)); /* it is stuck */
+    assert_non_null(strstr(failure.message, "no progress for 5.0 s while computing"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +164,7 @@ int main(void)
         cmocka_unit_test_setup(one_that_has_ended_may_be_silent_for_ever, set_up),
         cmocka_unit_test_setup(the_last_worker_counts_as_the_first_where_all_are_lost, set_up),
         cmocka_unit_test_setup(who_is_silent_is_worse_than_who_is_stuck, set_up),
+        cmocka_unit_test_setup(one_that_was_silent_and_wakes_up_is_suspected_anew, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
