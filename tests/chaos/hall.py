@@ -66,18 +66,18 @@ def explained(job, why):
     killed = hits("kill_worker")
     with_program = killed and hits("kill_program")
     of_others = (hits("kill_guard") or killed >= job.workers or with_program
-                 or any("launch" in hit for hit in job.hits)
-                 or job.strategy in SERVERS)  # in its last slices
+                 or any("launch" in hit for hit in job.hits))
     return any(cause and re.search(words, why) for words, cause in (
         ("'keeper' is lost: no ", longest(job, "still_keeper") > SILENT),
         ("'keeper' is lost: it exited", hits("kill_keeper")),
         ("mpirun ended with", hits("kill_mpirun")),
+        ("the coordinator ended while it was being launched", True),  # whichever job that hit
         ("three times in a row", hits("kill_program") >= 3),
         ("was ended by signal 9", hits("kill_program")),
         ("ended in step .* its parameters with it", hits("kill_program")),
         ("while the program of another one came back", with_program),
         ("in the last steps of", killed),
-        ("by now that no slice follows", killed),
+        ("by now that no slice follows", killed > 3),
         ("is lost: it exited on signal 9", of_others)))
 
 

@@ -56,6 +56,22 @@ def test_a_program_comes_back_to_the_others(service, rank, ahead, after, point):
     assert ended["incarnation"] == 1
 
 
+@pytest.mark.parametrize("strategy", [{"type": "asgd"}, {"type": "ssp", "s": 2000}])
+def test_the_last_slices_of_one_that_is_killed_are_made_when_it_is_back(service, strategy):
+    """All others know by then that no slice follows, and wait for their end."""
+    id, gate = run_program(service, 1, 2, "begun", "--on", 1, "--times", 1, strategy=strategy)
+    until("all but its two slices are made", lambda: (
+        service.job(id)["progress"] or {}).get("step", 0) == 2 * SAMPLES // 16 - 2)
+    events = Events(service, id)
+    gate.touch()
+    assert events.next("left")["rank"] == 1
+    assert events.next("returned")["rank"] == 1
+    job = service.wait(id, "succeeded")
+    assert job["attempt"] == 1 and [w["state"] for w in job["workers"]] == ["done"] * 4
+    assert job["progress"]["samples"] == sum(w["samples"] for w in job["workers"]) == 2 * SAMPLES
+    assert job["workers"][1]["samples"] == 4 * 16  # two before, and those two
+
+
 def test_it_gives_its_state_to_checkpoints_and_may_die_again(service):
     """The second process of rank 0 is killed, too, and then a pause takes the state of all."""
     hold = service.dir / "hold"

@@ -33,6 +33,8 @@ struct script {
     bool falls_at_door[W], fell[W]; /* the first that is let in dies then, and a second one comes */
     int seats[W], n_back, waits;
     int on_its_way; /* looks at the door before it is there */
+    int away;       /* waits in vain until it is started again */
+    int away_until; /* … of `looks` */
     bool stale;     /* a gradient was */
     int torn;       /* rank whose gradient stops in the middle; -1 */
     int declared[W], n_declared;
@@ -65,8 +67,7 @@ static int size_of(struct transport *t)
 
 static double now(struct transport *t)
 {
-    (void)t;
-    return 1;
+    return 1 + 0.05 * of(t)->looks;
 }
 
 /* ---- the workers ----------------------------------------------------------------------------- */
@@ -75,6 +76,7 @@ static void declare(struct script *s, int rank)
 {
     s->dead[rank] = true;
     s->busy[rank] = false;
+    s->away_until = s->looks + s->away;
     s->declared[s->n_declared++] = rank;
 }
 
@@ -291,7 +293,7 @@ static int tell_seats(void *ctx, int *out)
     int n = 0;
     for (int i = 0; i < s->n_declared; i++) {
         int r = s->declared[i];
-        s->seats[r] = s->back[r] > 0 && s->pushes >= s->back[r];
+        s->seats[r] = s->back[r] > 0 && s->pushes >= s->back[r] && s->looks >= s->away_until;
         s->declared[n] = r;
         n += !s->seats[r];
     }

@@ -125,6 +125,51 @@ static void one_that_dies_as_it_is_let_in_is_not_taken_for_the_next_one(void **s
     }
 }
 
+/* All others may know by then that no slice follows. */
+static void what_one_has_in_its_last_slices_it_makes_itself_once_it_is_back(void **state)
+{
+    enum { PUSHES = SAMPLES / 4 * EPOCHS };
+    (void)state;
+    for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++) {
+        int returns = 0; /* where the others may not make them */
+        for (int when = PUSHES - 5 * W; when < PUSHES + W; when++) {
+            for (int size = 0; size < 3; size++) {
+                struct script *s = make_programs(strategies[i]);
+                memcpy(s->env.first_sizes, sizes[size], sizeof sizes[0]);
+                s->env.seats = tell_seats;
+                s->env.returned = note_returned;
+                s->how[1] = COMPUTING;
+                s->when[1] = s->back[1] = when;
+                s->away = 100; /* all others have done by then what they were told of */
+                assert_true(serve_programs(s));
+                returns += s->n_back;
+                free_script(s);
+            }
+        }
+        assert_true(returns > 0);
+    }
+}
+
+/* It is not started again: the attempt ends after a while, and not before. */
+static void one_that_has_the_last_slices_is_not_waited_for_without_end(void **state)
+{
+    enum { PUSHES = SAMPLES / 4 * EPOCHS };
+    (void)state;
+    int ended = 0;
+    for (int when = PUSHES - 5 * W; when < PUSHES; when++) {
+        struct script *s = make_programs(strategies[0]);
+        s->env.seats = tell_seats;
+        s->env.returned = note_returned;
+        s->how[1] = COMPUTING;
+        s->when[1] = when;
+        bool well = serve_programs(s);
+        assert_true(well || s->looks > 400); /* 20 s */
+        ended += !well;
+        free_script(s);
+    }
+    assert_true(ended > 0);
+}
+
 static void the_last_one_goes_on_alone(void **state)
 {
     (void)state;
@@ -161,6 +206,8 @@ int main(void)
         cmocka_unit_test(users_programs_get_what_they_were_told_of_and_each_sample_counts_once),
         cmocka_unit_test(one_that_comes_back_is_waited_for_and_each_sample_counts_once),
         cmocka_unit_test(one_that_dies_as_it_is_let_in_is_not_taken_for_the_next_one),
+        cmocka_unit_test(what_one_has_in_its_last_slices_it_makes_itself_once_it_is_back),
+        cmocka_unit_test(one_that_has_the_last_slices_is_not_waited_for_without_end),
         cmocka_unit_test(the_last_one_goes_on_alone),
         cmocka_unit_test(a_departure_counts_what_the_server_took),
     };

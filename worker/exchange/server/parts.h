@@ -84,6 +84,8 @@ struct server_seats {
     int wanted[SPEC_WORKERS]; /* the seat that each worker is to have, by the control document */
     int free[SPEC_WORKERS];   /* the same for workers that may join now; 0 for others */
     int admitted;             /* the rank that joins now; -1: none */
+    double awaited_at;        /* comm_now() when the last slices began to wait for one; 0: they do
+                                 not */
 };
 
 struct server {
@@ -204,6 +206,9 @@ int server_drop_lost(struct server *s);
 void server_account(const struct server *s, int rank, struct departure *out);
 
 /* seats.c */
+/* Slices are left that only a lost worker's next process would take. Is that one worth waiting for?
+ * Asked again and again, at every look. */
+bool server_expects(struct server *s);
 /* Makes the admitted worker a client like the others, with a first slice. */
 int server_take_back_seat(struct server *s, struct err *e);
 

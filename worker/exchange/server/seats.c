@@ -8,6 +8,25 @@
 #include "worker/exchange/seat.h"
 #include "worker/exchange/server/parts.h"
 
+/* Longer than the coordinator waits until it has a worker started again (returns.c); how long one
+ * may take that was started is its affair. */
+static const double RETURN_SECONDS = 20;
+
+bool server_expects(struct server *s)
+{
+    double now = comm_now(s->env->comm);
+    if (!s->env->seats || !s->env->comm->t->ops->admit) {
+        return false;
+    }
+    bool comes = s->seats.awaited_at == 0;
+    for (int i = 0; i < s->env->comm->workers; i++) {
+        const struct client *k = &s->clients[i];
+        comes = comes || (k->dropped && !k->gone && s->seats.wanted[i] > k->seat);
+    }
+    s->seats.awaited_at = comes ? now : s->seats.awaited_at;
+    return now - s->seats.awaited_at < RETURN_SECONDS;
+}
+
 /* What was on its way to the one that died is given up. */
 static int end_answers(struct server *s, struct client *k, struct err *e)
 {
@@ -43,6 +62,7 @@ static void seat(struct server *s, int rank)
     k->gave = false;
     k->ahead_of += least != INT64_MAX && least > own ? least - own : 0;
     k->reply.staleness = -1;
+    s->seats.awaited_at = 0;
     s->n_ended--;
     s->least = -1;
     s->env->n_lost--;

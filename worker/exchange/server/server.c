@@ -89,15 +89,25 @@ static int take_gradient(struct server *s, const struct push_head *push, const f
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
+/* Slices of a lost worker that no other program may take any more: those are for its next process.
+ */
+static int end_without_slices(struct server *s, struct err *e)
+{
+    if (server_expects(s)) {
+        return 0;
+    }
+    return err_set(e, ERR_PEER,
+                   "a worker was lost with slices of epoch %lld, and every other program knows "
+                   "by now that no slice follows: they cannot come again in this attempt",
+                   (long long)s->redo[0].epoch);
+}
+
 /* The job is over: every gradient is applied, and the weights are evaluated if that is possible. */
 static int end_job(struct server *s, struct err *e)
 {
     int rc;
     if (s->n_redo > 0 && s->env->n_lost > 0 && !s->quits && !s->eval.target_reached) {
-        return err_set(e, ERR_PEER,
-                       "a worker was lost with slices of epoch %lld, and every other program knows "
-                       "by now that no slice follows: they cannot come again in this attempt",
-                       (long long)s->redo[0].epoch);
+        return end_without_slices(s, e);
     }
     if (updates_flush(&s->updates)) {
         settle(s); /* no other gradient will come to complete the group */
@@ -301,7 +311,7 @@ static int go_on_without(struct server *s, struct err *e)
 {
     int rc;
     if (server_drop_lost(s) == 0) {
-        return 0;
+        return s->seats.awaited_at > 0 ? decide(s, e) : 0;
     }
     if (updates_regroup(&s->updates)) {
         settle(s);

@@ -58,7 +58,8 @@ int server_wait(struct server *s, struct comm_op *op, int rank, struct err *e)
     }
     while ((rc = comm_wait_for(c, op, LOOK_SECONDS, e)) == COMM_UNDER_WAY) {
         bool fresh = server_note_lost(s);
-        if (rank == TRANSPORT_ANY ? fresh || server_admits(s) : s->clients[rank].lost) {
+        bool waits = s->seats.awaited_at > 0;
+        if (rank == TRANSPORT_ANY ? fresh || server_admits(s) || waits : s->clients[rank].lost) {
             return COMM_UNDER_WAY;
         }
     }
