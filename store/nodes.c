@@ -164,6 +164,7 @@ static json_t *node_json(const redisReply *one, double now)
     json_object_set_new(node, "job", job ? json_string(job) : json_null());
     json_object_set_new(node, "drained", json_boolean(drained));
     json_object_set_new(node, "disabled", json_boolean(disabled));
+    json_object_set_new(node, "silent", json_boolean(age > STORE_NODE_LOST_MS));
     json_object_set_new(node, "heartbeat_age_seconds", json_real(age < 0 ? 0 : age / 1000));
     return node;
 }

@@ -344,6 +344,7 @@ json_t *retention_disk(struct retention *r)
     /* as it is now: a turn may be long, and the disk full before it is over */
     int64_t left = r ? disk_free(r->data_dir) : -1;
     json_object_set_new(out, "low", json_boolean(is_low(left)));
+    json_object_set_new(out, "full", json_boolean(r && disk_is_full(r->data_dir)));
     json_object_set_new(out, "free_bytes", left < 0 ? json_null() : json_integer((json_int_t)left));
     return out;
 }

@@ -265,10 +265,12 @@ const struct schema schemas[] = {
     {"Node",
      "name:string ~host:string ~device:string ~memory_bytes:integer ~threads:integer "
      "~slowdown:number ~labels:{string} "
-     "state:NodeState job:id? drained:boolean disabled:boolean heartbeat_age_seconds:number "
+     "state:NodeState job:id? drained:boolean disabled:boolean silent:boolean "
+     "heartbeat_age_seconds:number "
      "failures:integer rest:Rest? ~quantum:integer ~precisions:[string] ~packages:{string} "
      "~interpreters:[Interpreter] ~asking:boolean ~description:string ~gpu:Gpu",
-     "A node. `failures`: attempts in a row that failed through it. `packages`: versions of its "
+     "A node. `silent`: its host is not heard of, so it can be forgotten (`lost`, unless it is "
+     "disabled). `failures`: attempts in a row that failed through it. `packages`: versions of its "
      "python3 and of the packages that programs may need. `interpreters`: what --python names on "
      "its host; the first is what runs programs that ask for python3. `asking`: the host's "
      "interpreters have not answered yet."},
@@ -367,9 +369,10 @@ const struct schema schemas[] = {
      "expired:boolean token:string",
      "A token that was issued, the only time that it is shown."},
     {"Disk",
-     "low:boolean free_bytes:integer? used_bytes:integer? max_disk_bytes:integer? "
+     "low:boolean full:boolean free_bytes:integer? used_bytes:integer? max_disk_bytes:integer? "
      "data_bytes:integer? can_go_bytes:integer jobs:[DiskJob]",
      "The data folder's disk, as seen within the last seconds. `low`: less than 32 MiB are free; "
+     "`full`: less than 1 MiB, so that the store does not write; "
      "`used_bytes`: what all jobs, artifacts included, and uploaded programs take of "
      "`max_disk_bytes` (`--max-disk`); `data_bytes`: what uploaded data sets take besides "
      "(`--data-uploads`); `can_go_bytes`: history and checkpoints of jobs that have "

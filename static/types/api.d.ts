@@ -276,6 +276,8 @@ declare namespace Api {
     job?: string|null;
     drained: boolean;
     disabled: boolean;
+    /** Its host is not heard of. */
+    silent: boolean;
     heartbeat_age_seconds?: number;
     gpu?: Gpu|null;
     /** Versions of its python3 and of what programs may need. */

@@ -3,6 +3,7 @@
 declare namespace Api {
   interface Disk {
     low: boolean;
+    full: boolean;
     free_bytes?: number|null;
     data_bytes?: number|null;
     can_go_bytes: number;

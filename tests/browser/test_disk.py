@@ -46,6 +46,7 @@ def test_what_may_go_is_a_sentence_and_what_can_be_done(loaded, free, goes, data
     """A full disk stops the store, and then no job can be deleted, which the page proposed; where
     nothing may go, it began "deleting jobs gives all of theirs back"."""
     disk = {"free_bytes": free, "can_go_bytes": goes, "data_bytes": data, "low": True,
+            "full": free < 1 << 20,
             "jobs": [{"id": "0" * 16, "disk_bytes": 1}] * jobs}
     text = call(loaded, "/js/frame/disk.js", f"m.sentence({json.dumps(disk)})")
     assert text.replace("\u202f", " ").replace("\u00a0", " ").endswith(told), text

@@ -1,8 +1,14 @@
-"""Pages of a job of 128 nodes: what a list shows at first, and what its button does."""
+"""Pages of a job of 128 nodes: what a list shows at first, and what its button does; and what is
+offered for a node."""
+import json
+
+import pytest
+
 import canned
 from canned import curve, job, worker
 from service import until
 from test_canned import FALLS, phone  # noqa: F401  (a fixture)
+from test_pure import call
 
 
 def test_of_128_nodes_a_phone_lists_16_and_all_on_a_button(page, phone):  # noqa: F811
@@ -125,3 +131,14 @@ def test_a_long_word_in_a_sentence_does_not_widen_the_page(page):
     canned.show(page, job(state="failed", error=error))
     page.wait_text("#verdict", "ValueError")
     assert page.script("return document.documentElement.scrollWidth <= window.innerWidth")
+
+
+@pytest.mark.parametrize("node,offers", [
+    ({"state": "lost", "silent": True}, "Forget"),
+    ({"state": "disabled", "disabled": True, "silent": True}, "Forget"),
+    ({"state": "disabled", "disabled": True, "silent": False}, "Enable"),
+    ({"state": "draining", "drained": True, "silent": False}, "Enable")])
+def test_what_is_offered_for_a_node(loaded, node, offers):
+    """A disabled one whose host is gone could only be enabled, which brings nothing back."""
+    asked = f"m.NodesTable.prototype.actionOf.call({{actButton: (t) => t}}, {json.dumps(node)})"
+    assert call(loaded, "/js/views/nodes/table.js", asked) == offers

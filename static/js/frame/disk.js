@@ -8,15 +8,14 @@ import {bytes, plural} from '../text/format.js';
 
 const EVERY_MS = 30000;
 const NAMED = 3;
-const FULL = 1 << 20; /* bytes: with less the store does not write (common/machine/disk.c) */
 
 /**
  * What may go, as parts of a sentence that jobs follow where there are any. A store that cannot
  * write deletes no job.
  * @param {Api.Disk} disk
  */
-function whatMayGo({free_bytes: free, can_go_bytes: goes, data_bytes: data, jobs}) {
-  if ((free || 0) < FULL) {
+function whatMayGo({full, can_go_bytes: goes, data_bytes: data, jobs}) {
+  if (full) {
     return [
       'No job can be deleted before there is room: remove history/ and checkpoints/ of jobs that ' +
       'have ended by hand, beneath jobs/ in its data folder'
@@ -35,7 +34,7 @@ function whatMayGo({free_bytes: free, can_go_bytes: goes, data_bytes: data, jobs
 export function sentence(disk) {
   const free = disk.free_bytes || 0;
   const says = whatMayGo(disk).join('; ');
-  return 'The disk of the service is ' + (free < FULL ? '' : 'nearly ') + 'full: ' + bytes(free) +
+  return 'The disk of the service is ' + (disk.full ? '' : 'nearly ') + 'full: ' + bytes(free) +
       ' are free.' + (says && ' ' + says[0].toUpperCase() + says.slice(1)) +
       (disk.jobs.length ? ', first of all ' : says && '.');
 }

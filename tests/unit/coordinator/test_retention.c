@@ -120,6 +120,7 @@ static void what_could_go_is_proposed_with_its_bytes_artifacts_included(void **s
                     2 * (ARTIFACT + HISTORY + CHECKPOINT + 65 * KB));
     assert_in_range(number_at(disk, "/data_bytes"), DATA, DATA + 64 * KB);
     assert_true(number_at(disk, "/max_disk_bytes") > 0 && number_at(disk, "/free_bytes") > 0);
+    assert_true(json_is_false(at(disk, "/full")));
     json_decref(disk);
     retention_free(r);
 }

@@ -128,8 +128,8 @@ static inline void site_write(const char *dir, const char *name, const char *tex
 
 static inline json_t *site_disk(void *ctx)
 {
-    return json_pack("{s:b, s:I, s:I, s:n, s:i, s:i, s:[{s:s, s:s, s:i, s:i}]}", "low", 0,
-                     "free_bytes", (json_int_t)1 << 40, "used_bytes", (json_int_t)5000,
+    return json_pack("{s:b, s:b, s:I, s:I, s:n, s:i, s:i, s:[{s:s, s:s, s:i, s:i}]}", "low", 0,
+                     "full", 0, "free_bytes", (json_int_t)1 << 40, "used_bytes", (json_int_t)5000,
                      "max_disk_bytes", "data_bytes", 900, "can_go_bytes", 700, "jobs", "id",
                      "0123456789abcdef", "finished", "2026-01-02T03:04:05.678Z", "disk_bytes", 5000,
                      "can_go_bytes", 700);

@@ -381,6 +381,7 @@ static void a_node_is_ready_busy_draining_or_disabled_as_it_is_set(void **state)
     json_t *all = store_nodes(s, &err_);
     assert_int_equal(json_array_size(all), 1);
     assert_string_equal(text_at(all, "/0/state"), "disabled");
+    assert_true(json_is_false(at(all, "/0/silent")));
     json_decref(all);
     OK(store_node_remove(s, "fast-1", &err_));
     assert_null(store_node_get(s, "fast-1", &err_));
@@ -397,7 +398,14 @@ static void a_node_without_heartbeat_is_lost(void **state)
     raw(p, "HSET es:node:gone at 1000");
     json_t *got = store_node_get(p->store, "gone", &err_);
     assert_string_equal(text_at(got, "/state"), "lost");
+    assert_true(json_is_true(at(got, "/silent")));
     json_decref(got);
+    OK(store_node_set(p->store, "gone", "disabled", "1", &err_));
+    got = store_node_get(p->store, "gone", &err_);
+    assert_string_equal(text_at(got, "/state"), "disabled");
+    assert_true(json_is_true(at(got, "/silent")));
+    json_decref(got);
+    OK(store_node_set(p->store, "gone", "disabled", NULL, &err_));
     OK(store_node_put(p->store, node, &err_));
     got = store_node_get(p->store, "gone", &err_);
     assert_string_equal(text_at(got, "/state"), "ready");

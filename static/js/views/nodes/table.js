@@ -111,7 +111,7 @@ export class NodesTable {
    */
   updateRow(row, n) {
     const state = nodeState(n);
-    const key = state.text + n.drained + n.disabled;
+    const key = state.text + n.drained + n.disabled + n.silent;
     if (row.icon.dataset.state !== key) {
       row.icon.dataset.state = key;
       fill(row.icon, state.icon);
@@ -136,7 +136,7 @@ export class NodesTable {
   /** @param {Api.Node} n */
   actionOf(n) {
     const cls = {class: 'btn small'};
-    if (n.state === 'lost') {
+    if (n.silent) {
       return this.actButton('Forget', n.name, 'forget', cls);
     }
     if (n.drained || n.disabled) {
