@@ -51,6 +51,7 @@ static const struct opt table[] = {
      "ports that Open MPI may listen on (default: any)"},
     {"log-level", "LEVEL", OPT_STRING, "info", 0, 0, "debug, info, warn or error"},
     {"help", NULL, OPT_FLAG, NULL, 0, 0, "prints this text"},
+    {"version", NULL, OPT_FLAG, NULL, 0, 0, "prints the version"},
     MANUAL_OPTION,
     {0},
 };

@@ -64,17 +64,22 @@ int client_open_at(struct client *c, const char *url, const char *token_file, st
 }
 
 /* Whom it takes for the service, where that speaks TLS. */
-static void trust(struct client *c, const struct opt_values *options)
+static int trust(struct client *c, const struct opt_values *options, struct err *e)
 {
     c->cacert = opt_string(options, "cacert");
     c->pin = opt_string(options, "pin");
+    if ((c->cacert || c->pin) && strncmp(c->url, "https:", 6) != 0) {
+        err_set(e, ERR_INVALID, "%s is for a service that speaks TLS, and '%s' is not encrypted",
+                c->pin ? "--pin" : "--cacert", c->url);
+        return err_hint(e, "the address of such a service begins with https://");
+    }
+    return 0;
 }
 
 int client_open(struct client *c, const struct opt_values *options, struct err *e)
 {
     int rc = client_open_at(c, opt_string(options, "url"), opt_string(options, "token-file"), e);
-    trust(c, options);
-    return rc;
+    return rc < 0 ? rc : trust(c, options, e);
 }
 
 void client_close(struct client *c)

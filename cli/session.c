@@ -12,9 +12,8 @@ enum { NAMES_MOST = 1000 };
 
 void session_complain(const struct err *e, const char *problems)
 {
-    fputs("evenstep: ", stderr);
-    text_print(stderr, e->message);
-    fputc('\n', stderr);
+    char message[6 * sizeof e->message]; /* a line: it may quote a name with a line end in it */
+    fprintf(stderr, "evenstep: %s\n", text_shown(message, sizeof message, e->message));
     text_print(stderr, problems ? problems : "");
     if (e->hint[0]) {
         fputs("  ", stderr);

@@ -157,6 +157,15 @@ def test_a_folder_above_the_program_may_be_uploaded_and_no_other(programs, folde
         programs.run(str(folder / "counting.py"), folder=str(folder / "main"))
 
 
+def test_a_program_beneath_the_root_folder_is_in_it(monkeypatch):
+    """Its name begins with the folder's, which ends in a slash of its own."""
+    monkeypatch.setattr("evenstep.client.pack", lambda *of: b"evenstep")
+    monkeypatch.setattr("os.path.isfile", lambda path: True)
+    client = Client("http://127.0.0.1:1", "token")
+    client._upload, client.submit = lambda data: {"digest": "d"}, lambda spec: spec
+    assert client.run("/train.py", folder="/")["program"]["command"] == ["python3", "train.py"]
+
+
 def test_what_cannot_run_is_a_sentence(programs, client, folder):
     with pytest.raises(ServiceError) as raised:
         client.upload(str(folder))

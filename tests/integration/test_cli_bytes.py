@@ -29,6 +29,27 @@ def test_a_name_that_is_not_utf_8_is_refused_here(service, words):
     assert [t["name"] for t in service.get("tokens").json()["tokens"]] == ["admin"]
 
 
+def test_an_error_is_one_line_whatever_it_quotes(service):
+    """A line end in a name began a line of its own, as if the command had said it."""
+    _, said, status = run("show", "no\nsuch", service=service)
+    assert status == 6 and said.startswith("evenstep: there is no job 'no\\u000asuch'\n")
+
+
+@pytest.mark.parametrize("option", ["--pin", "--cacert"])
+def test_what_tells_a_services_certificate_is_refused_where_nothing_is_encrypted(service, option):
+    """It was not used, without a word."""
+    out, said, status = run("jobs", option, "sha256//x=", service=service)
+    assert (out, status) == ("", 3) and "begins with https://" in said
+    assert f"{option} is for a service that speaks TLS, and '{service.url}' is not" in said
+
+
+def test_an_agent_tells_its_version():
+    told = [subprocess.run([BUILD / name, "--version"], capture_output=True, text=True)
+            for name in ("evenstep", "evenstep-agent")]
+    assert [t.returncode for t in told] == [0, 0]
+    assert told[1].stdout == "evenstep-agent " + told[0].stdout.split()[1] + "\n"
+
+
 @pytest.mark.parametrize("command", ["evaluate", "export"])
 def test_an_error_about_a_file_whose_name_is_not_utf_8_says_what_is_wrong(command):
     """It read "(text that is not UTF-8)"."""

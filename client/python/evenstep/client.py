@@ -119,11 +119,12 @@ class Client:
         """
         file = os.path.join(os.path.realpath(os.path.dirname(file) or "."), os.path.basename(file))
         folder = os.path.realpath(folder or os.path.dirname(file))
-        if not file.startswith(folder + "/"):
+        within = folder.rstrip("/") + "/"
+        if not file.startswith(within):
             raise ValueError("the program '%s' is not in the folder '%s'" % (file, folder))
         if not os.path.isfile(file):
             raise FileNotFoundError("cannot find the program '%s'" % file)
-        name = file[len(folder) + 1 :]
+        name = file[len(within) :]
         data = pack(folder, output)
         if name.endswith(".py") and b"evenstep" not in data.lower():
             raise PackError(
