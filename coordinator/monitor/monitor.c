@@ -251,6 +251,12 @@ bool monitor_was_killed(const struct monitor *m, int rank)
     return rank >= 0 && rank < m->ranks.workers && fact_tells_kill(m->ranks.all[rank].how);
 }
 
+bool monitor_ended_itself(const struct monitor *m, int rank)
+{
+    return rank >= 0 && rank < m->ranks.workers && m->ranks.all[rank].how[0] &&
+           !monitor_was_killed(m, rank);
+}
+
 bool monitor_died_in_start(const struct monitor *m, int rank)
 {
     return m->outlives_worker && rank >= 0 && rank < m->ranks.workers && !ranks_stepped(&m->ranks);

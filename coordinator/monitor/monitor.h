@@ -72,6 +72,8 @@ bool monitor_death(const struct monitor *m, struct failure *out);
 bool monitor_died_in_start(const struct monitor *m, int rank);
 /* Did this worker's guard report that it was killed? */
 bool monitor_was_killed(const struct monitor *m, int rank);
+/* Did this worker's guard report that it ended with a status of its own, as one that fails does? */
+bool monitor_ended_itself(const struct monitor *m, int rank);
 /* Has every rank that is left reported its end? */
 bool monitor_all_done(const struct monitor *m);
 /* Is a rank over its deadline, or did one die that the attempt needs? *out says which, and why. */

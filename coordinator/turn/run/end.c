@@ -73,7 +73,9 @@ static struct failure attempt_failure(const struct run *r)
     if (end && end->outcome == OUTCOME_FINISHED) {
         return early_end(r);
     }
-    if (r->monitor && !told_why(r) && monitor_death(r->monitor, &death)) {
+    bool failed = end && end->outcome == OUTCOME_FAILED;
+    if (r->monitor && !told_why(r) && monitor_death(r->monitor, &death) &&
+        !(failed && monitor_ended_itself(r->monitor, death.rank))) {
         return death; /* what others say of it, or MPI for them, follows from it */
     }
     if (end && end->outcome == OUTCOME_FAILED && (told_why(r) || !r->end.named)) {

@@ -211,6 +211,27 @@ static void one_that_came_back_is_not_why_the_attempt_ends_later(void **state)
     assert_error(w, id, "peer", "attempt 1 was lost: fake ended with code 137");
 }
 
+/* It says why it fails; its guard can only tell that it did. */
+static void why_one_that_came_back_fails_is_what_it_says(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_of_two(state, three, id);
+    pass(w, 2);
+    server_says(w, id, "returned", 1, 96);
+    tick(w, 0.5);
+    say_fact(w, id,
+             "{'type': 'ended', 'outcome': 'failed', 'code': 'peer', 'message': 'a worker was lost "
+             "in the last steps'}");
+    char text[200];
+    snprintf(text, sizeof text,
+             "{'type': 'lost', 'rank': 1, 'message': 'exited with code 1', 'number': %lld}",
+             (long long)fact_number_last(1));
+    say_fact(w, id, text);
+    process_ends(w, id, 1, "");
+    pass(w, 1);
+    assert_error(w, id, "peer", "a worker was lost in the last steps");
+}
+
 /* Those of the process before it were measured when that was warm. */
 static void its_first_steps_may_last_as_long_as_a_jobs_first_steps(void **state)
 {
@@ -295,6 +316,7 @@ int main(void)
         IN_A_WORLD(what_died_long_ago_does_not_count),
         IN_A_WORLD(one_that_dies_before_it_is_there_is_lost_again),
         IN_A_WORLD(one_that_came_back_is_not_why_the_attempt_ends_later),
+        IN_A_WORLD(why_one_that_came_back_fails_is_what_it_says),
         IN_A_WORLD(its_first_steps_may_last_as_long_as_a_jobs_first_steps),
         IN_A_WORLD(one_that_dies_as_it_comes_is_lost_again),
         IN_A_WORLD(another_coordinator_goes_on_waiting_for_it),
