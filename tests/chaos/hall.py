@@ -63,7 +63,7 @@ def explained(job, why):
     """By docs/own-program-training.md, docs/semantics.md and the decisions that they name."""
     def hits(kind):
         return sum(hit.startswith(kind) for hit in job.hits)
-    killed = hits("kill_worker")
+    killed = hits("kill_worker") + silenced(job)
     with_program = killed and hits("kill_program")
     of_others = (hits("kill_guard") or killed >= job.workers or with_program
                  or any("launch" in hit for hit in job.hits))
@@ -81,6 +81,15 @@ def explained(job, why):
         ("is lost: it exited on signal 9", of_others)))
 
 
+def lengths(job, kind):
+    return [float(hit.rpartition(" for ")[2].split()[0]) for hit in job.hits
+            if hit.startswith(kind)]
+
+
 def longest(job, kind):
-    return max((float(hit.rpartition(" for ")[2].split()[0]) for hit in job.hits
-                if hit.startswith(kind)), default=0)
+    return max(lengths(job, kind), default=0)
+
+
+def silenced(job):
+    """Workers that stood still for so long that their guards ended them."""
+    return sum(seconds > SILENT for seconds in lengths(job, "still_worker"))

@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from service import Service, ranks_of, until
-from test_lost_worker import kill
+from service import Service, proc_file, ranks_of, until
+from test_lost_worker import assert_whole, kill
 from test_returned_worker import (FAST, Events, assert_as_one_that_lost_nobody, ranks_log,
                                   submit_lockstep)
 
@@ -114,3 +114,19 @@ def test_one_that_stands_still_as_all_are_asked_is_there_the_next_time(two_slow,
     os.kill(pid, signal.SIGCONT)
     assert events.next("returned")["rank"] == 3
     assert_as_one_that_lost_nobody(two_slow, id, two_slow.wait(id, "succeeded"))
+
+
+@pytest.mark.parametrize("name,before", [
+    ("local-sgd", None), ("local-sgd", 1), ("hpsgd", 2)])
+def test_one_that_was_let_in_as_the_others_finish_holds_nobody_up(two_slow, name, before):
+    """It is ready so many steps before the last one; None: never. Whether it makes one or ends
+    without, each sample counts once."""
+    id = submit_lockstep(two_slow, name, **{**LARGE, "epochs": 10})
+    pid, _ = stopped_when_let_in(two_slow, id)
+    if before is not None:
+        two_slow.steps(id, 20 - before)
+        os.kill(pid, signal.SIGCONT)
+    job = two_slow.wait(id, "succeeded")
+    assert job["attempt"] == 1 and job["progress"]["step"] == 20
+    assert_whole(two_slow, id, job)
+    until("its process has ended", lambda: not proc_file(pid, "cmdline"))
