@@ -4,9 +4,11 @@
  */
 #include "http/threads/guard.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -20,6 +22,7 @@ struct guarded {
     struct guarded *next, **back;
     int fd;
     double deadline; /* clock_now(), or 0: none */
+    bool hung_up;    /* at the last look: nothing more comes from there */
 };
 
 struct guard {
@@ -31,12 +34,26 @@ struct guard {
     struct guarded *first;
 };
 
+/* libmicrohttpd 0.9.75 does not notice a client that has closed its end before what it had sent was
+ * read, and keeps the request, with its upload, until its own time-out. One that waits for an
+ * answer may have closed its end, too: that has no deadline. */
+static bool has_hung_up(struct guarded *c)
+{
+    struct pollfd p = {.fd = c->fd, .events = POLLRDHUP};
+    int unread = 0;
+    bool before = c->hung_up;
+    c->hung_up = c->deadline > 0 && poll(&p, 1, 0) == 1 && (p.revents & POLLRDHUP) &&
+                 ioctl(c->fd, FIONREAD, &unread) == 0 && unread == 0;
+    return before && c->hung_up;
+}
+
 static void shut_late(struct guard *g, double now)
 {
     for (struct guarded *c = g->first; c; c = c->next) {
-        if (c->deadline > 0 && now > c->deadline) {
-            log_debug("http", "a request took too long to arrive, closing its connection", "%s",
-                      "");
+        bool late = c->deadline > 0 && now > c->deadline;
+        if (late || has_hung_up(c)) {
+            log_debug("http", "a request took too long to arrive, closing its connection",
+                      "hung_up=%d", !late);
             shutdown(c->fd, SHUT_RDWR);
             c->deadline = 0;
         }

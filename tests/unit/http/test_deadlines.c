@@ -113,6 +113,47 @@ static void a_stream_that_has_nothing_to_say_stays(void **state)
     close(fd);
 }
 
+/* All that it sends is there before it is read, and so is its end. The server's deadlines are the
+ * usual ones, which are longer than this waits. */
+static void a_client_that_has_gone_in_the_middle_of_its_body_is_ended(void **state)
+{
+    enum { CLIENTS = 16 };
+    struct site *s = *state;
+    static char text[TEXT];
+    int fds[CLIENTS];
+    int n = snprintf(text, sizeof text,
+                     "POST /api/v1/jobs HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAuthorization: Bearer "
+                     "%s\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n",
+                     s->port, s->token);
+    memset(text + n, ' ', sizeof text - (size_t)n - 1);
+    for (int i = 0; i < CLIENTS; i++) {
+        fds[i] = dial(s);
+        assert_true(say(fds[i], text));
+        shutdown(fds[i], SHUT_WR);
+    }
+    double until = clock_now() + 30; /* bodies have 60 s */
+    for (int i = 0; i < CLIENTS; i++) {
+        while (is_served(fds[i]) && clock_now() < until) {
+            clock_sleep(0.01);
+        }
+        assert_false(is_served(fds[i]));
+        close(fds[i]);
+    }
+    expect_alive(s);
+}
+
+static void one_that_sends_nothing_more_gets_its_answer(void **state)
+{
+    struct site *s = *state;
+    char out[TEXT] = "";
+    int fd = dial(s);
+    asks(s, fd, "/healthz");
+    shutdown(fd, SHUT_WR);
+    hear(fd, "200 OK", out, sizeof out, 30);
+    assert_non_null(strstr(out, "200 OK"));
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -120,5 +161,10 @@ int main(void)
         cmocka_unit_test(a_client_that_does_not_read_its_answer_is_ended),
         cmocka_unit_test(a_stream_that_has_nothing_to_say_stays),
     };
-    return cmocka_run_group_tests(tests, hurried_open, site_close);
+    const struct CMUnitTest usual[] = {
+        cmocka_unit_test(a_client_that_has_gone_in_the_middle_of_its_body_is_ended),
+        cmocka_unit_test(one_that_sends_nothing_more_gets_its_answer),
+    };
+    return cmocka_run_group_tests(tests, hurried_open, site_close) +
+           cmocka_run_group_tests(usual, site_open, site_close);
 }
