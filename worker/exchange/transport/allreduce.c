@@ -1,5 +1,5 @@
-/* The front of the all-reduce (allreduce.h): chooses the way of a sum. One implementation for every
- * transport, so that the order of additions is the same everywhere. */
+/* The front of the all-reduce (allreduce.h): it chooses the way of a sum. Every transport uses this
+ * implementation, so the order of additions is the same everywhere. */
 #include "worker/exchange/transport/allreduce.h"
 
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static enum way way_of(const struct allreduce *a)
     return heavy < SHORT || (size_t)a->size > heavy ? WAY_DOUBLING : WAY_RING;
 }
 
-/* The library's own. */
+/* The library's own all-reduce. */
 static int native_step(struct allreduce *a, struct transport *t)
 {
     int rc = a->begun ? 0 : t->ops->native_sum(t, a->data, a->n, a->ins);
@@ -56,7 +56,6 @@ static int native_step(struct allreduce *a, struct transport *t)
     return rc;
 }
 
-/* What is under way depends on the way. */
 static int end_cancelled(struct allreduce *a, struct transport *t)
 {
     struct transport_req *ins[ALLREDUCE_WINDOW], *outs[ALLREDUCE_WINDOW];
@@ -94,14 +93,15 @@ static int step(struct comm_op *op, struct transport *t)
     return COMM_DONE;
 }
 
-/* With fewer members a chunk is longer, so the next start takes other memory. */
+/* It frees the scratch, since a chunk is longer with fewer members and the next start needs
+ * more. */
 int allreduce_cancel(struct allreduce *a, struct err *e)
 {
     BUG_ON(a->scratch.dev || (a->comm && a->comm->native));
     bool under_way = a->scratch.floats && comm_test(&a->op) == COMM_UNDER_WAY;
     int rc = under_way ? comm_cancel(a->comm, &a->op, e) : 0;
     if (rc < 0 || (under_way && a->op.torn)) {
-        a->scratch.floats = NULL; /* belongs to the message that may still come */
+        a->scratch.floats = NULL; /* a message may still be written to it */
     }
     allreduce_release(a);
     return rc;
@@ -129,7 +129,7 @@ static size_t most_words(const struct comm *c)
     return 16 + 3 * (size_t)c->workers;
 }
 
-/* A chunk of the ring, or a whole short vector; and the words. */
+/* Room for a chunk of the ring or for a whole short vector, and for the words. */
 static size_t scratch_floats(const struct allreduce *a)
 {
     const struct comm *c = a->comm;
@@ -157,7 +157,7 @@ bool allreduce_on_device(const struct allreduce *a)
     return a->scratch.dev != NULL;
 }
 
-/* A ring takes a source as it goes. */
+/* A ring that passes its own messages reads the source piece by piece. */
 static bool takes_as_it_goes(const struct allreduce *a)
 {
     return way_of(a) == WAY_RING && !a->comm->t->ops->ring;

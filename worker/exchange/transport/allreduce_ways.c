@@ -4,8 +4,9 @@
 #include "kernels/device.h"
 #include "kernels/flat.h"
 
-/* Bits of a tag: group and serial below GENERATION, then five of the generation, two that say how
- * a message travels (transport.h), then the others of the generation. Open MPI's `ob1` takes all.
+/* Bits of a tag: group and serial below GENERATION, then five bits of the generation, two that say
+ * how a message travels (transport.h), then the generation's other bits. Open MPI's `ob1` takes
+ * tags of this size.
  */
 enum { COLLECTIVE_TAG = 2000, SERIALS = 1 << 12, GENERATION = 1 << 15 };
 enum { LOW = TRANSPORT_CONTROL / GENERATION, HIGH = TRANSPORT_LENT << 1 };

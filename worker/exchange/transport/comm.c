@@ -1,8 +1,8 @@
 /* Comm, the front that strategies see: groups, messages, broadcast. It holds no thread and no
  * library: an operation is a small state machine that the transport runs (transport.h).
  *
- * Tags: strategies use 0 … 999. Collectives have higher tags, with a serial number, so that two of
- * them under way at once never take each other's messages. */
+ * Tags: strategies use 0 … 999. Collectives have higher tags with a serial number, so two that are
+ * under way at once never take each other's messages. */
 #include "worker/exchange/transport/comm.h"
 
 #include <limits.h>
@@ -143,8 +143,8 @@ static int failed_op(const struct comm *c, const struct comm_op *op, struct err 
     return err_set(e, ERR_PEER, "an exchange of rank %d failed", c->rank);
 }
 
-/* As transport_ops.wait, in short waits: nothing tells of a change but asking. Asked before each,
- * since where steps are short no wait takes that long. */
+/* As transport_ops.wait, in short waits. It asks c->changed() before each of them, since nothing
+ * else announces a change. */
 static int wait_watching(struct comm *c, struct comm_op *op, int parts, double deadline,
                          bool *changed)
 {
@@ -298,8 +298,6 @@ static int end_cancelled(struct message *m, struct transport *t)
                              m->sending ? n : 0);
 }
 
-/* The header and the body go as two messages, both under way at once. Both sides agree whether
- * there is a body. */
 static int send_step(struct comm_op *op, struct transport *t)
 {
     struct message *m = (struct message *)op;
@@ -364,7 +362,8 @@ static int recv_step(struct comm_op *op, struct transport *t)
     return rc < 0 ? fail(m, "receiving from") : rc;
 }
 
-/* Field by field: a message to zero in each err is most of what starting an operation costs. */
+/* It sets field by field, since zeroing the message in `err` would be most of the cost of starting
+ * an operation. */
 static void op_init(struct comm_op *op, int (*step)(struct comm_op *, struct transport *))
 {
     op->step = step;

@@ -1,8 +1,9 @@
-/* Transport over Open MPI: see comm_mpi.h. Every call of MPI but start and stop is made by one
- * thread per process (comm_thread.c), whose operations are here.
+/* Transport over Open MPI: see comm_mpi.h. One thread per process (comm_thread.c) makes every call
+ * of MPI but start and stop.
  *
- * Over TCP a message up to btl_tcp_eager_limit is sent without a request, and at most
- * btl_tcp_endpoint_cache bytes that a read finds beyond a message's header are copied once more. */
+ * Over TCP, Open MPI sends a message of at most btl_tcp_eager_limit bytes without asking the
+ * receiver first. It copies at most btl_tcp_endpoint_cache bytes of a message once more: those that
+ * came with the read of its header. */
 #include "worker/exchange/transport/comm_mpi.h"
 
 #include <limits.h>
@@ -19,7 +20,7 @@
 #include "worker/exchange/transport/comm_mpi_parts.h"
 #include "worker/exchange/transport/mpi_deaths.h"
 
-/* A door is open within milliseconds of the loss. */
+/* A door opens within milliseconds of the loss, so this is ample. */
 static const double KEEPER_SECONDS = 20;
 
 /* ---- workers that join ----------------------------------------------------------------------- */
@@ -65,7 +66,7 @@ static void mpi_open_door(struct transport *t)
     seat_links_open_door(&((struct comm_mpi *)t)->seats);
 }
 
-/* Workers of an attempt are of one user. */
+/* All workers of an attempt belong to one user. */
 static int mpi_reach(struct transport *t, int rank, double seconds, struct err *e)
 {
     struct comm_mpi *m = (struct comm_mpi *)t;
@@ -168,7 +169,7 @@ static int mpi_native_sum(struct transport *t, float *data, size_t n, struct tra
     return 0;
 }
 
-/* Of messages: Open MPI promises it for them, and not for sums that do not block
+/* Open MPI promises this for messages, but not for sums that do not block
  * (docs/decisions/0004-device-pointers.md). */
 static bool mpi_device_memory(struct transport *t)
 {
@@ -228,16 +229,16 @@ void comm_mpi_end_alone(void)
     setenv("OMPI_MCA_async_mpi_finalize", "1", 0);
 }
 
-/* The name of this rank's daemon of mpirun, "JOB.NUMBER"; "" where there is none. */
+/* The name of the mpirun daemon that started this rank, "JOB.NUMBER"; "" where there is none. */
 static void daemon_name(char *out, size_t size)
 {
     const char *uri = getenv("OMPI_MCA_orte_local_daemon_uri");
     snprintf(out, size, "%.*s", uri ? (int)strcspn(uri, ";") : 0, uri ? uri : "");
 }
 
-/* Ranks of one daemon share memory and are on one host: two agents on one machine are two hosts.
- * MPI_Comm_split_type() does not serve for this: with an agent on the coordinator's own machine,
- * where two daemons have a machine of the same name, ranks disagree in it and hang. */
+/* Ranks of one daemon share memory and are on one host; two agents on one machine count as two
+ * hosts. MPI_Comm_split_type() does not serve here: with an agent on the coordinator's own machine
+ * two daemons have the same machine name, ranks disagree about it, and the call hangs. */
 static int learn_hosts(struct comm_mpi *m, struct err *e)
 {
     char processor[MPI_MAX_PROCESSOR_NAME] = "", daemon[24], name[64];
@@ -312,7 +313,7 @@ struct transport *comm_mpi_open_seat(int rank, int seat, int workers, int size, 
     m->seat = seat;
     m->keeper = workers;
     m->size = size;
-    m->hosts = calloc((size_t)size, sizeof *m->hosts); /* all on one host: one name */
+    m->hosts = calloc((size_t)size, sizeof *m->hosts); /* empty names: all are on one host */
     if (!m->hosts || seat_links_init(&m->seats, m->rank, m->size, e) < 0 ||
         comm_thread_start(&m->thread, &m->base, rank, false, e) < 0) {
         free_transport(m);

@@ -1,20 +1,19 @@
 /* The communication thread: see comm_thread.h.
  *
  * Operations come to it through a queue under a lock. It steps each until it is done. It spins for
- * a short while after every message, since the next round of a ring follows soon; then it sleeps 20
+ * a short while after every message, since the next round of a ring follows soon. Then it sleeps 20
  * to 200 microseconds between polls, 1,000 in a long wait. So a wait costs the computing threads
- * nothing, where a blocking MPI call would take half of a core. Waiters sleep on a condition.
+ * nothing, while a blocking MPI call would take half a core. Waiters sleep on a condition.
  *
- * A large message moves only while MPI is called, by default three fragments of 32 KB a call where
- * the kernel does not let one rank read another's memory. So larger fragments and more of them are
- * asked for (comm_mpi_prepare), and the thread yields instead of sleeping for about as long as
- * memory needs for what was posted last: a push and a pull of 6.6 MB each took 49 ms without
- * either. Yielding for longer would be as fast, but takes the core from ranks that compute where
- * there are more of them.
+ * A large message moves only while MPI is called. Where the kernel does not let one rank read
+ * another's memory, a call moves three fragments of 32 KB by default. So comm_mpi_prepare() asks
+ * for more and larger fragments. The thread also yields instead of sleeping, for about as long as
+ * memory needs for what was posted last. Without both, a push and a pull of 6.6 MB took 49 ms each.
+ * Yielding for longer is no faster and takes the core from ranks that compute.
  *
- * A rank that is alone on its host neither sleeps nor yields between polls: it waits for Open MPI's
- * sockets (mpi_sockets.h). A timer's end and a poll cost it 18 us of its core each time, most of it
- * in the kernel. */
+ * A rank that is alone on its host neither sleeps nor yields between polls. It waits for Open MPI's
+ * sockets (mpi_sockets.h), since each sleep and poll would cost 18 us of its core, most of it in
+ * the kernel. */
 #include "worker/exchange/transport/comm_thread.h"
 
 #include <limits.h>
@@ -31,13 +30,14 @@ enum {
     LARGE_BYTES = 1 << 16
 };
 enum {
-    /* how often sockets may wake the thread without a message before it sleeps between polls */
+    /* after this many waits in a row without a message it sleeps between polls instead */
     VAIN = 1000
 };
-static const double DOZE_SECONDS = 0.05, IDLE_SECONDS = 0.25; /* it shows that it lives */
-static const double HANGS_SECONDS = 1, HANGS_TIMES = 10; /* large messages are copied in a turn */
+static const double DOZE_SECONDS = 0.05, IDLE_SECONDS = 0.25; /* the longest wait, so that the
+                                                                 thread's age stays small */
+static const double HANGS_SECONDS = 1, HANGS_TIMES = 10;      /* a turn may copy large messages */
 static const double SECONDS_PER_BYTE =
-    3e-10; /* for how long yielding pays more than sleeping during a transfer in pieces */
+    3e-10; /* of a transfer in fragments: how long yielding pays more than sleeping */
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
@@ -75,8 +75,8 @@ static void tell_parts(struct comm_thread *c, const struct comm_op *op, int told
     }
 }
 
-/* Takes the queued operations; waits for some if none is under way. False: stop, also with
- * operations under way if they were abandoned. */
+/* Takes the queued operations; waits for one if none is under way. False: stop. Operations may be
+ * under way then if they were abandoned. */
 static bool take_queue(struct comm_thread *c, struct comm_op **running)
 {
     pthread_mutex_lock(&c->lock);
@@ -96,8 +96,8 @@ static bool take_queue(struct comm_thread *c, struct comm_op **running)
     return !abandoned && !(stop && !*running);
 }
 
-/* Up to 200 microseconds; in a long wait up to a hundredth of it, which costs the wait little: with
- * 200 a rank that waits for a slow node takes 5 % of a core, with 1000 it takes 2 %. */
+/* Up to 200 microseconds, or in a long wait up to a hundredth of it, which delays the end little.
+ * With 200 a rank that waits for a slow node takes 5 % of a core, with 1000 it takes 2 %. */
 static int next_sleep(int sleep_us, double waited)
 {
     double most = 1e4 * waited;
@@ -128,7 +128,7 @@ static void doze(struct comm_thread *c)
     pthread_mutex_unlock(&c->lock);
 }
 
-/* Steps each. *rc: of the one that failed, which is returned; NULL: none did. */
+/* Steps each. Returns the operation that failed, with its code in *rc; NULL: none did. */
 static struct comm_op *step_all(struct comm_thread *c, struct comm_op **running, int *rc)
 {
     for (struct comm_op **at = running; *at;) {
@@ -140,7 +140,7 @@ static struct comm_op *step_all(struct comm_thread *c, struct comm_op **running,
         }
         if (*rc != COMM_UNDER_WAY) {
             *at = next;
-            end_op(c, op, *rc); /* from here on it is its owner's again */
+            end_op(c, op, *rc); /* from here on it belongs to its owner again */
             c->moved = true;
         } else {
             tell_parts(c, op, parts);
@@ -150,9 +150,9 @@ static struct comm_op *step_all(struct comm_thread *c, struct comm_op **running,
     return NULL;
 }
 
-/* An operation that failed ends the exchange: it may leave a message under way into memory that its
- * owner frees as soon as it is told, and that of the others with it. So nobody is told before
- * nothing is touched any more. */
+/* An operation that failed ends the exchange. A message may still be under way into its memory,
+ * which its owner frees as soon as it hears of the failure; the same holds for the other
+ * operations. So owners hear of it only when the thread touches nothing any more. */
 static void leave(struct comm_thread *c, struct comm_op *failed, int rc)
 {
     pthread_mutex_lock(&c->lock);
@@ -239,7 +239,7 @@ void comm_thread_submit(struct comm_thread *c, struct comm_op *op)
     pthread_mutex_unlock(&c->lock);
 }
 
-/* As comm_thread_wait returns. Under the lock. */
+/* What comm_thread_wait returns. Under the lock. */
 static int outcome(const struct comm_thread *c, const struct comm_op *op, int parts)
 {
     int state = atomic_load_explicit(&op->state, memory_order_acquire);

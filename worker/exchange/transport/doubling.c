@@ -1,8 +1,8 @@
 /* All-reduce of short vectors: recursive doubling. In round k every member exchanges its whole
- * vector with the one whose number differs in bit k, and adds. Both partners add the same two
+ * vector with the member whose number differs in bit k, and adds. Both partners add the same two
  * numbers, so all members end with the same bits after log2(S) rounds instead of the 2(S-1) of a
- * ring. Where S is no power of two, some members give theirs to a neighbour first and get the sum
- * back at the end.
+ * ring. Where S is no power of two, some members first give their vectors to a neighbour, and get
+ * the sum back at the end.
  *
  *      S = 5      fold   0 ─► 1          round 1   1 ◄─► 2   3 ◄─► 4
  *      P = 4                             round 2   1 ◄─► 3   2 ◄─► 4
@@ -25,13 +25,13 @@ static struct shape shape_of(int size)
     return s;
 }
 
-/* The members that this one sends to and receives from in a round; -1: none. */
+/* The members to which this one sends and from which it receives in a round; -1: none. */
 struct meeting {
     int to, from;
 };
 
-/* Round 0 folds the even ones of the first 2R into the odd ones, rounds 1 to L exchange with the
- * partner whose bit differs, round L+1 gives the sum back to those that were folded away. */
+/* Round 0 folds the even members of the first 2R into the odd ones. Rounds 1 to L exchange with the
+ * partner whose bit differs. Round L+1 gives the sum back to the folded members. */
 static struct meeting meeting_of(const struct allreduce *a, const struct shape *s)
 {
     int i = a->mine, R = s->R, round = a->doubling.round;
@@ -89,7 +89,7 @@ static int test_round(struct allreduce *a, struct transport *t, bool *busy)
     return 0;
 }
 
-/* Sums are added when both messages of a round are through: what is sent must not change before. */
+/* It adds once both messages of a round are done, since data that is being sent must not change. */
 int doubling_step(struct allreduce *a, struct transport *t)
 {
     struct doubling_state *d = &a->doubling;

@@ -1,9 +1,10 @@
 /* See mpi_deaths.h. Open MPI's TCP transport reads and writes with readv() and writev(), which it
- * finds in the program before it does in libc. What they say of a connection that has ended is
- * changed into "not now", and the connection into one to nobody, which is never readable and takes
- * what is written until it is full: so nothing wakes the library because of it.
+ * finds in the program before it does in libc. When one of them reports that a connection has
+ * ended, the wrapper here says "not now" instead and replaces the connection by a socket to nobody.
+ * That socket is never readable, and takes what is written until it is full. So the ended
+ * connection never wakes the library.
  *
- * Whoever else calls them hears what the kernel says. */
+ * Other callers get what the kernel says. */
 #include "worker/exchange/transport/mpi_deaths.h"
 
 #include <dlfcn.h>
@@ -35,7 +36,7 @@ static bool is_end(ssize_t moved, bool reads)
     return ended;
 }
 
-/* A component of its own, or part of the library. */
+/* Open MPI's TCP transport is a component of its own, or a part of the library. */
 static bool is_transport(const void *caller)
 {
     Dl_info of;

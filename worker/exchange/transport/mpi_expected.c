@@ -46,15 +46,15 @@ void mpi_expected_drop(struct mpi_expected *x, uint64_t number)
     }
 }
 
-/* May a message be the one or the other? */
+/* Can one message match both? */
 static bool alike(const struct expected_message *a, const struct expected_message *b)
 {
     return a->tag == b->tag &&
            (a->from == b->from || a->from == MPI_ANY_SOURCE || b->from == MPI_ANY_SOURCE);
 }
 
-/* Open MPI looks among the messages that it has, and then for new ones, which only the next call
- * finds. */
+/* MPI_Iprobe searches the messages that Open MPI has, and then takes in new ones, which only the
+ * next call finds. */
 static int probe(int from, int tag, MPI_Comm comm, int *there, MPI_Status *status)
 {
     int rc = MPI_Iprobe(from, tag, comm, there, status);

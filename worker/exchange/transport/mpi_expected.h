@@ -1,8 +1,8 @@
-/* Receives over MPI that begin once their message has come, and so is known to fit.
+/* Receives over MPI that begin once their message has come, so that it is known to fit.
  *
- * Open MPI 4.1 tells whoever receives a message that is longer than its room. But where one rank
- * copies from another's memory, it has copied all of it by then: ranks of one host that disagree
- * about a length would write over what lies behind (docs/decisions/0111). */
+ * Open MPI 4.1 reports a message that is longer than the receiver's buffer. But where one rank
+ * copies from another's memory, it has copied the whole message by then. So ranks of one host that
+ * disagree about a length would write past the buffer (docs/decisions/0111). */
 #ifndef WORKER_EXCHANGE_MPI_EXPECTED_H
 #define WORKER_EXCHANGE_MPI_EXPECTED_H
 
@@ -22,12 +22,12 @@ struct mpi_expected {              /* zero: nothing is expected */
 };
 
 void mpi_expected_release(struct mpi_expected *x);
-/* A message of this rank (MPI_ANY_SOURCE: of any) and tag; its number, which is > 0. 0: memory ran
- * out. */
+/* Expects a message from this rank (MPI_ANY_SOURCE: any) with this tag. Returns its number, which
+ * is > 0; 0: memory ran out. */
 uint64_t mpi_expected_add(struct mpi_expected *x, int from, int tag);
-/* Has it come, and is no other one expected before it that it may be as well? Then it is expected
- * no more, and *req receives it into at[room]: COMM_DONE; COMM_UNDER_WAY: not yet.
- * ERR_CONFLICT: it is longer; ERR_PEER: MPI failed. */
+/* Has the message come, and could no earlier expectation claim it? Then it is no longer expected,
+ * *req receives it into at[room], and the call returns COMM_DONE. COMM_UNDER_WAY: not yet.
+ * ERR_CONFLICT: the message is longer than `room`. ERR_PEER: MPI failed. */
 int mpi_expected_take(struct mpi_expected *x, uint64_t number, MPI_Comm comm, void *at, size_t room,
                       MPI_Request *req);
 void mpi_expected_drop(struct mpi_expected *x, uint64_t number);

@@ -1,14 +1,14 @@
-/* Messages over Open MPI, and over the links to workers that joined, which MPI does not reach. */
+/* Messages over Open MPI, and over links to workers that joined, since MPI does not reach those. */
 #include <string.h>
 
 #include "common/err.h"
 #include "worker/exchange/transport/comm_mpi_parts.h"
 
-/* Of a request, after what a link keeps there: how it is tested, and the number of a message that
- * is expected, its room and tag. */
+/* What a request has in impl[], after what a link keeps there: its kind, and of an expected message
+ * the number, buffer size and tag. */
 enum { IMPL_NUMBER = 0, IMPL_ROOM = 2, IMPL_TAG = 3, IMPL_KIND = 5 };
 enum { KIND_MPI, KIND_EXPECTED, KIND_LINK };
-enum { CHUNK_BYTES = 1 << 30 }; /* of one message, which counts its bytes as an int */
+enum { CHUNK_BYTES = 1 << 30 }; /* the most bytes of a message, since MPI counts them as an int */
 
 int comm_mpi_send(struct transport *t, int to, int tag, const void *data, size_t bytes,
                   struct transport_req *r)
@@ -31,7 +31,7 @@ int comm_mpi_send(struct transport *t, int to, int tag, const void *data, size_t
     return 0;
 }
 
-/* May a message of it be copied from its memory? */
+/* May MPI copy a message from this rank's memory? */
 static bool shares_memory(const struct comm_mpi *m, int rank)
 {
     return rank == TRANSPORT_ANY || strcmp(m->hosts[rank], m->hosts[m->rank]) == 0;
@@ -71,7 +71,7 @@ int comm_mpi_recv(struct transport *t, int from, int tag, void *data, size_t byt
     return 0;
 }
 
-/* MPI has no message for a receive from any rank: does a link? */
+/* MPI has no message for a receive from any rank. Does a link have one? */
 static int take_from_links(struct comm_mpi *m, struct transport_req *r)
 {
     int tag = (int)r->impl[IMPL_TAG], rank;
@@ -86,7 +86,7 @@ static int take_from_links(struct comm_mpi *m, struct transport_req *r)
     return COMM_DONE;
 }
 
-/* Has a message that is expected come? Then its request is of MPI or of a link from now on. */
+/* Has an expected message come? Then its request is one of MPI or of a link from now on. */
 static int take_expected(struct comm_mpi *m, struct transport_req *r)
 {
     MPI_Request req;

@@ -1,7 +1,7 @@
 /* Waiting for Open MPI's sockets: see mpi_sockets.h. Nothing of MPI or libevent is included: the
- * functions are found by name, with the signatures that libevent 2.1 documents. The list is made
- * anew for every wait, since connections are opened at the first message to a rank and writing is
- * waited for only while a socket is full. */
+ * functions are found by name, with the signatures that libevent 2.1 documents. Each wait lists the
+ * sockets again: a connection opens at the first message to a rank, and Open MPI waits for writing
+ * only while a socket is full. */
 #include "worker/exchange/transport/mpi_sockets.h"
 
 #include <dlfcn.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum { EVENT_READ = 0x02, EVENT_WRITE = 0x04 }; /* EV_READ and EV_WRITE of libevent */
-enum { MISSES = 4 }; /* one may be chance: a message that came as the time was up */
+enum { MISSES = 4 }; /* a single one may be chance: the message came just as the time was up */
 
 struct list {
     const struct mpi_sockets *of;

@@ -6,42 +6,43 @@
  *      round 1        member 0 ──c2──► 1 ──c0──► 2 ──c1──► 0
  *
  * Chunk c of member m at the end of the first half is ((g[c] + g[c+1]) + g[c+2]) …, always in this
- * order. In that half a member comes once upon each chunk of its own part: it sends one, and to the
- * others it adds what came; so that part may stand elsewhere, and is weighed on the way.
+ * order. In that half a member uses each chunk of its own part once: it sends one chunk, and adds
+ * what came to the others. So its part may stand elsewhere (allreduce_source), and is multiplied by
+ * its share when it is read.
  *
- * Between hosts a chunk goes in pieces: a piece that came is added and passed on while the next
- * ones are under way, so the link never rests between two rounds. A message that is too large to be
- * sent without asking first waits until its receiver's answer got through, and that answer stands
- * behind all data that the receiver sends the other way: two ranks then take turns on a link that
- * could carry both ways at once. So pieces are small; where a chunk is one message, it is sent
- * before the receive is posted, for the same reason. Within a host pieces would only be more
- * messages. Neither changes what is added to what. */
+ * Between hosts a chunk is sent in pieces. A piece that came is added and passed on while the next
+ * ones are under way, so the link is never idle between two rounds. Pieces are small because of
+ * Open MPI's rendezvous: a large message waits for the receiver's answer, and the answer queues
+ * after all data that the receiver sends the other way. Two ranks would then take turns on a link
+ * that can carry both directions at once. Where a chunk is one message, it is sent before the
+ * receive is posted, for the same reason. Within a host pieces would only be more messages. Neither
+ * changes the order of additions. */
 #include "worker/exchange/transport/allreduce_ways.h"
 
 enum {
-    PIECE = 32000, /* floats: with its header below the 128 KB that Open MPI sends over TCP without
-                      asking first (comm_mpi_prepare) */
-    AHEAD = 6, /* pieces of one that shares its way that went out and are not known to have come */
+    PIECE = 32000, /* floats: with its header less than the 128 KB that Open MPI sends over TCP
+                      without rendezvous (comm_mpi_prepare) */
+    AHEAD = 6, /* of a sum that shares its link: pieces sent that are not known to have arrived */
 };
 
 /* ---- chunks and pieces ----------------------------------------------------------------------- */
 
-/* Chunks divide hollow and real floats together, but the words: the last one has these too. */
+/* Chunks divide hollow and real floats together. The words all go with the last chunk. */
 static size_t chunk_begin(const struct allreduce *a, int chunk)
 {
     size_t all = a->hollow + a->n, heavy = all - a->light;
     return chunk == a->size ? all : heavy * (size_t)chunk / (size_t)a->size;
 }
 
-/* The same in `data`, which has the real ones alone. */
+/* The same in `data`, which has only the real floats. */
 static size_t real_begin(const struct allreduce *a, int chunk)
 {
     size_t begin = chunk_begin(a, chunk);
     return begin > a->hollow ? begin - a->hollow : 0;
 }
 
-/* Messages of a ring count from 0: P pieces in each of 2(S-1) rounds. Where piece k of this member
- * goes out of, or comes into. */
+/* Messages of a ring count from 0: P pieces in each of 2(S-1) rounds. This says which floats
+ * message k of this member sends or receives. */
 struct piece {
     size_t begin, n, hollow;
     bool adds;
@@ -61,7 +62,7 @@ static struct piece piece_of(const struct allreduce *a, int k, bool incoming)
 
 void ring_part(const struct allreduce *a, int part, size_t *first, size_t *n)
 {
-    int chunk = (a->mine + 1 - part + a->size) % a->size; /* as piece_of comes upon them */
+    int chunk = (a->mine + 1 - part + a->size) % a->size; /* in the order of piece_of */
     *first = real_begin(a, chunk);
     *n = real_begin(a, chunk + 1) - *first;
 }
@@ -85,15 +86,17 @@ static float *slot_of(const struct allreduce *a, int k)
     return a->scratch.floats + (size_t)(k % a->ring.window) * a->ring.slot;
 }
 
-/* What is added is lent: its place gets the sum, which cannot come before the addition. */
+/* A piece to be added is lent: its floats stay unchanged until the sum comes back to them, after
+ * the addition. */
 static int tag_of(const struct allreduce *a, const struct piece *p)
 {
     return allreduce_tag(a) | (p->adds ? TRANSPORT_LENT : 0);
 }
 
-/* A piece may be sent once the previous round has received it. The window keeps what is under way
- * small; but a socket takes megabytes at once, behind which another all-reduce's pieces would wait
- * in every round. How far the others are shows in what came from them: all do the same. */
+/* A piece may be sent once the previous round has received it. The window limits the messages under
+ * way. A socket takes megabytes at once, so another all-reduce's pieces would queue after them in
+ * every round; `ahead` limits this. What came from the others shows how far they are, since all
+ * members do the same. */
 static int send_pieces(struct allreduce *a, struct transport *t, int last)
 {
     struct ring_state *r = &a->ring;
@@ -101,7 +104,7 @@ static int send_pieces(struct allreduce *a, struct transport *t, int last)
            r->sent < r->got_done + r->ahead) {
         struct piece p = piece_of(a, r->sent, false);
         if (r->sent < r->pieces) {
-            allreduce_take(a, p.begin, p.n); /* of the first round: this rank's own */
+            allreduce_take(a, p.begin, p.n); /* the first round sends this rank's own part */
         }
         int rc = allreduce_send(a, t, allreduce_member(a, a->mine + 1), tag_of(a, &p), p.begin, p.n,
                                 p.hollow, &a->outs[r->sent % r->window]);
@@ -113,8 +116,8 @@ static int send_pieces(struct allreduce *a, struct transport *t, int last)
     return 0;
 }
 
-/* Never further ahead than the window of what has gone out, so nothing is overwritten that has not.
- */
+/* It is at most the window ahead of what has been sent, so it overwrites nothing that is still to
+ * be sent. */
 static int receive_pieces(struct allreduce *a, struct transport *t, int last)
 {
     struct ring_state *r = &a->ring;
@@ -138,8 +141,8 @@ static int add_piece(struct allreduce *a, int k)
     return p.adds ? allreduce_add(a, p.begin, came, p.n) : 0;
 }
 
-/* The sum of a chunk stands here at the end of the first half, and that of one more after each
- * round of the second. */
+/* The sum of one chunk is complete at the end of the first half, and one more after each round of
+ * the second. */
 static void count_parts(struct allreduce *a)
 {
     int chunks = a->ring.got_done / a->ring.pieces - (a->size - 2);
@@ -153,7 +156,7 @@ static int test_in(struct allreduce *a, struct transport *t, int k)
     return allreduce_test(a, t, &a->ins[k % a->ring.window], piece_of(a, k, true).n);
 }
 
-/* *moved: something came or went. */
+/* *moved: a message came or was sent. */
 static int test_pieces(struct allreduce *a, struct transport *t, bool *moved)
 {
     struct ring_state *r = &a->ring;

@@ -1,6 +1,6 @@
-/* How the two ends of a link meet (seat_link.h): at an abstract name of this host, which leaves no
- * file and goes with the process that opened it. Each end looks which user the other one is, as the
- * kernel tells. */
+/* How the two ends of a link meet (seat_link.h): at an abstract socket name of this host, which
+ * leaves no file and disappears with its process. Each end asks the kernel which user the other one
+ * is. */
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -63,7 +63,7 @@ int seat_door_answer(int door, unsigned user, unsigned other, struct seat_hello 
     return fd;
 }
 
-/* The kernel tells of a door who opened it. */
+/* Of a door, the kernel tells which user opened it. */
 static bool knock_once(int fd, const char *name, uid_t user, const struct seat_hello *hello)
 {
     struct sockaddr_un at;

@@ -14,8 +14,8 @@
 
 enum { WAITING_MOST = 64 };
 static const double retry_seconds = 0.02;
-/* A connection on which no byte comes is left to the kernel for so long, so that one who only
- * connects delays nobody. */
+/* The kernel holds a connection without data back for so long, so a peer that connects and says
+ * nothing delays nobody. */
 static const int silence_seconds = 30;
 static const struct timeval hello_patience = {.tv_usec = 50000}, knock_patience = {.tv_sec = 2};
 

@@ -2,7 +2,7 @@
  *
  *   frame   tag │ bytes │ body        one after the other, in both directions
  *
- * A message that is sent is copied, and done when its last byte is with the kernel. One that comes
+ * A message to send is copied; it is done when the kernel has its last byte. A message that comes
  * is kept whole until a receive of its tag asks for it. */
 #include "worker/exchange/transport/seat_link.h"
 
@@ -30,15 +30,15 @@ static const uint64_t frame_most = (uint64_t)1 << 31;
 
 struct seat_link {
     _Atomic int fd; /* -1: broken */
-    /* out: out[out_from..out_to) is to be sent, after `sent` bytes since the start */
+    /* Out: out[out_from..out_to) is to be sent. `sent` bytes have been sent since the start. */
     char *out;
     size_t out_from, out_to, out_room;
     uint64_t sent, queued;
-    /* in: the frame that comes, and those that are whole, oldest first */
-    struct sign_key expected, proof; /* what comes before the first frame, */
-    size_t proof_left;               /* of which so many bytes have not come */
+    /* In: the frame that is coming, and the complete frames, oldest first. */
+    struct sign_key expected, proof; /* what must come before the first frame, and what comes */
+    size_t proof_left;               /* bytes of the proof that have not come yet */
     struct frame_head head;
-    size_t got; /* of the head, then of the body */
+    size_t got; /* bytes of the head, then of the body, that have come */
     struct frame *coming, *first, **last;
 };
 
@@ -60,7 +60,7 @@ static void break_off(struct seat_link *l)
     l->fd = -1;
     free(l->coming);
     l->coming = NULL;
-    free(l->out); /* the link itself stays as long as the rank */
+    free(l->out); /* the link itself lives as long as the rank's transport */
     l->out = NULL;
     l->out_from = l->out_to = l->out_room = 0;
 }
@@ -86,7 +86,8 @@ bool seat_link_is_broken(const struct seat_link *l)
 
 /* ---- moving bytes ---------------------------------------------------------------------------- */
 
-/* Did send() or recv(), which returned n, move bytes? What is no lack of room breaks the link. */
+/* Did send() or recv(), which returned n, move bytes? Any failure but "would block" breaks the
+ * link. */
 static bool has_moved(struct seat_link *l, ssize_t n)
 {
     bool would_block = n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
@@ -113,7 +114,7 @@ static bool push_out(struct seat_link *l)
     return moved;
 }
 
-/* Room for what is read next: of the proof, of the head, or of the body. */
+/* Where the next bytes go: to the proof, the head or the body. */
 static char *place_in(struct seat_link *l, size_t *room)
 {
     if (l->proof_left > 0) {
@@ -128,7 +129,7 @@ static char *place_in(struct seat_link *l, size_t *room)
     return l->coming->body + l->got;
 }
 
-/* What came completed a head, or a frame. */
+/* Checks whether what came completes a head or a frame. */
 static void take_in(struct seat_link *l)
 {
     if (!l->coming && l->got == sizeof l->head) {
@@ -248,7 +249,7 @@ int seat_link_recv(struct seat_link *l, int tag, void *data, size_t bytes, struc
     r->at = data;
     r->impl[IMPL_LINK] = (uint64_t)(uintptr_t)l;
     r->impl[IMPL_ROOM] = bytes;
-    r->impl[IMPL_TAG] = (uint64_t)tag + 1; /* 0: of a message that is sent */
+    r->impl[IMPL_TAG] = (uint64_t)tag + 1; /* 0: a message to send */
     return 0;
 }
 

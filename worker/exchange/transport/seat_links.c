@@ -1,5 +1,5 @@
-/* See seat_links.h. Links are added by the thread that serves and used by the communication thread:
- * one that `of` shows is complete. */
+/* See seat_links.h. The thread that serves adds links; the communication thread uses them. A link
+ * in `of` is complete. */
 #include "worker/exchange/transport/seat_links.h"
 
 #include <stdio.h>
@@ -42,8 +42,8 @@ static void door_name(const struct seat_links *s, int rank, char out[NAME_BYTES]
     snprintf(out, NAME_BYTES, "%s/%d", s->attempt, rank);
 }
 
-/* The communication thread finds it from its next turn on. `visit`: through a far door; `welcomes`:
- * it is ours. */
+/* Adds a link, which the communication thread finds from its next turn on. `visit`: the link came
+ * through a far door; NULL: through a name of this host. `welcomes`: the door is ours. */
 static bool add(struct seat_links *s, int rank, int fd, const struct seat_visit *visit,
                 bool welcomes)
 {
@@ -91,7 +91,7 @@ static int answer(const struct seat_links *s, struct seat_visit *v)
                           : seat_door_answer(s->door_fd, geteuid(), s->user, &v->hello);
 }
 
-/* One that died while it waited may stand before the one that is expected. */
+/* A newcomer that died while it waited may come before the expected one. */
 int seat_links_admit(struct seat_links *s, const int *seats, int workers)
 {
     struct seat_visit v = {.attempt = s->attempt, .door = s->rank};
