@@ -6,13 +6,13 @@ The model stays what it is; three of its methods are shadowed on the instance:
     compute_loss   keeps the loss for display
     optimizer.apply    sums the gradients over all ranks, before clipping and averaging of weights
 
-A program may call fit() several times: the epochs of one follow those of the one before in the same
-run, whatever was frozen, unfrozen and compiled again between them. A process that was started again
-passes over the calls that were made before.
+A program may call fit() several times. The epochs of each call follow those of the call before in
+the same run, whatever the program froze, unfroze and compiled again in between. A process that was
+started again passes over the calls that were finished before.
 
-Variables are not in the block: they are copied where the rank reads or changes it, between two
-calls of the train function. In a TensorFlow graph the exchange is one numpy_function over one flat
-tensor.
+Variables are not in the shared block. They are copied to and from it where the rank reads or
+changes it, between two calls of the train function. In a TensorFlow graph the exchange is one
+numpy_function over one flat tensor.
 
 describe.py   what the rank is told: weights, optimizers, loss, data
 rows.py       the arrays of fit(), by the rows that the rank hands out
@@ -49,8 +49,8 @@ from .rows import AsTheyCome, Rows
 
 
 def prepare(model, unfreezes=True):
-    """Returns the same model; alone nothing happens. unfreezes: a later fit() may train weights
-    that are frozen in the first one."""
+    """Returns the same model; without a run it changes nothing. unfreezes: a later fit() may train
+    weights that are frozen in the first one."""
     prepared = isinstance(getattr(model.fit, "__self__", None), _Program)
     if not alone() and not prepared:
         backends.check()
@@ -60,7 +60,7 @@ def prepare(model, unfreezes=True):
 
 
 class _Program:
-    joined = None  # the one of this process that fit() was called of
+    joined = None  # the first whose fit() was called in this process
 
     def __init__(self, model, unfreezes):
         self.model, self.run, self.unfreezes = model, None, unfreezes
@@ -116,11 +116,11 @@ class _Program:
         return self._train(rows, told)
 
     def _build(self, rows):
-        """Before the run is joined, which is told all weights. A model that a train_step of its own
-        drives may have no call(): its weights are those of its networks."""
+        """Builds the model, since joining the run names all its weights. A model with a train_step
+        of its own may have no call(); then its weights are those of its networks."""
         model = self.model
         if type(model).call is not keras.Model.call:
-            if not model.built or not model.weights:  # build(shape) of a subclass makes none
+            if not model.built or not model.weights:  # build(shape) of a subclass makes no weights
                 model(tree.map_structure(lambda a: a[:1], rows.few()[0]))
             return
         for layer in model._flatten_layers(include_self=False):
@@ -150,10 +150,10 @@ class _Program:
         self.run.on_start, self.run.loops.reload = self.steps.start, self.steps.state.reload
         if self.run.workers > 1:
             self._tell(rows)
-        model.train_function = None  # one made before has no exchange in it
+        model.train_function = None  # an earlier one has no exchange in it
 
     def _tell(self, rows):
-        """What the program wrote itself and is another thing on a part of a batch."""
+        """Warns of the program's own code that computes something else on a part of a batch."""
         for told in tried.what_to_tell(self, rows):
             self.run.say(told)
         if type(self.model).train_step is not tried.KERAS_STEP:
@@ -175,7 +175,7 @@ class _Program:
             )
 
     def _take_optimizer(self):
-        """What was compiled last, and what it trains."""
+        """Takes the optimizers that were compiled last, and the weights that they train."""
         model = self.model
         if model.train_function is not None:
             return
@@ -186,12 +186,13 @@ class _Program:
                 self.steps.shadow(optimizer, self)
         self._shadowed = optimizers
         model.jit_compile = False  # XLA cannot leave its graph for the exchange
-        # in one graph TensorFlow takes the next batch, which ends a step, while the step still runs
+        # with several steps in one graph TensorFlow would take the next batch while a step still
+        # runs, and taking a batch ends the step
         model.steps_per_execution = 1
 
     def _pass_over(self):
-        """This call's epochs were made before the process was started again, or the job is over.
-        The program gets the history that they had."""
+        """Passes over a fit() whose epochs were made before the process was started again, or whose
+        job is over. The program gets the history of those epochs."""
         history = keras.callbacks.History()
         history.set_model(self.model)
         history.on_train_begin()
@@ -200,8 +201,8 @@ class _Program:
         return history
 
     def _without_backups(self, callbacks):
-        """A run has checkpoints of its own, and a process that is started again has the parameters
-        of now: a backup's are older, and those of one node."""
+        """Leaves BackupAndRestore out. A run has checkpoints of its own, and a process that is
+        started again gets the current parameters; a backup's are older, and from one node."""
         backup = keras.callbacks.BackupAndRestore
         left = [one for one in callbacks if not isinstance(one, backup)]
         if len(left) < len(callbacks):
@@ -214,7 +215,7 @@ class _Program:
     def _train(self, rows, told):
         rows.steps = self.steps
         self.steps.hand_over_all()
-        self.steps.drained = False  # Keras builds what was compiled from a first batch
+        self.steps.drained = False  # Keras builds the compiled parts with a first batch
         first = self.steps.stream.coming()
         served = first is not None and first.number >= 0 and not first.step_count
         rows.num_batches = AsTheyCome(rows.count, self.steps)

@@ -1,4 +1,4 @@
-"""The exchange of a step where its gradients are: in a graph of TensorFlow, or in PyTorch."""
+"""The exchange of a step: in a graph of TensorFlow, or on PyTorch."""
 
 import math
 
@@ -9,7 +9,7 @@ from ..run import Error
 
 
 def check():
-    """On JAX a step is a function without side effects, which leaves no place for the exchange."""
+    """Refuses JAX, where a step is a function without side effects and cannot exchange."""
     name = keras.backend.backend()
     if name not in ("tensorflow", "torch"):
         raise Error(
@@ -20,12 +20,12 @@ def check():
 
 
 def sizes(variables):
-    """Floats of each."""
+    """The number of floats of each variable."""
     return [int(np.prod(v.shape)) for v in variables]
 
 
 def has_rows(gradient):
-    """Does TensorFlow keep it as rows, one for each time that a sample uses one (an embedding's)?
+    """Whether TensorFlow keeps the gradient as rows, one for each use of an embedding's row.
     """
     return type(gradient).__name__ == "IndexedSlices"
 
@@ -35,8 +35,8 @@ def chosen():
 
 
 def _tensorflow(exchange, step, grads, variables, *told):
-    """What a step changes without its gradients (the count of iterations) is read during the
-    exchange too: it is changed in the branch, which waits for the exchange."""
+    """The exchange also reads variables that a step changes without gradients, such as the count of
+    iterations. So they are changed in the branch, which waits for the exchange."""
     import tensorflow as tf
 
     dense = [
@@ -44,7 +44,7 @@ def _tensorflow(exchange, step, grads, variables, *told):
         for g, v in zip(grads, variables)
     ]
     flat = tf.concat([tf.reshape(g, [-1]) for g in dense], 0)
-    told = [math.nan if t is None else t for t in told]  # a train_step of the user's tells none
+    told = [math.nan if t is None else t for t in told]  # a train_step of the user's gives none
     told = [tf.cast(t, tf.float32) for t in told]
     summed, steps = tf.numpy_function(exchange, [flat, *told], (tf.float32, tf.bool))
     summed.set_shape(flat.shape)

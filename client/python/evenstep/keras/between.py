@@ -7,14 +7,14 @@ import numpy as np
 class Between(keras.callbacks.Callback):
     """Begins a slice before the train function, and finishes its step after it.
 
-    It is the first of the callbacks. At an epoch's end it puts the means over all ranks in place of
-    this rank's figures of the training, so that callbacks which decide by them (EarlyStopping,
-    ReduceLROnPlateau) decide alike on all ranks."""
+    It is the first of the callbacks. At an epoch's end it replaces this rank's training figures by
+    the means over all ranks. So callbacks that decide by them (EarlyStopping, ReduceLROnPlateau)
+    decide alike on all ranks."""
 
     def __init__(self, steps):
         super().__init__()
         self.steps = steps
-        self.means = {}  # of the epoch
+        self.means = {}  # the epoch's figures over all ranks
 
     def on_train_begin(self, logs=None):
         self.steps.training = True

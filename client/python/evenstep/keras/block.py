@@ -1,7 +1,7 @@
 """Weights and moving statistics in the shared block.
 
-The block has all weights that a fit() may train, those of frozen layers too, since a later fit()
-may unfreeze them; their gradients are zero. What trains now are ranges of it:
+The block has all weights that any fit() may train. Frozen layers are included, since a later fit()
+may unfreeze them; their gradients are zero. The weights that train now are ranges of it:
 
     block   | base: frozen      | head: trains |      ranges  [(first, floats), …]
     flat                        | head         |      what the train function gives and gets
@@ -18,7 +18,7 @@ def _numpy(variable):
 
 
 class Block:
-    """weights: all that the block has; norms: (layer, variable, …) of each statistic."""
+    """weights: all weights in the block; norms: (layer, variable, …) of each statistic."""
 
     def __init__(self, run, weights, norms):
         self.weights, self.norms = weights, norms
@@ -27,7 +27,8 @@ class Block:
         self.params = np.frombuffer(run.params, np.float32)
         self.grads = np.frombuffer(run.grads, np.float32)
         self.stats = np.frombuffer(run.stats, np.float32)
-        self._before = np.zeros_like(self.params)  # a step that sends differences
+        # the weights before a step that sends differences
+        self._before = np.zeros_like(self.params)
         self._merged = None  # statistics as they were when the step began
 
     def has(self, variable):
@@ -38,7 +39,7 @@ class Block:
         return slice(first, first + n)
 
     def ranges(self, variables):
-        """Where they stand: (first, floats) of each run of neighbours."""
+        """Where the variables are in the block: (first, floats) of each contiguous range."""
         ranges = []
         for v, n in zip(variables, sizes(variables)):
             if ranges and sum(ranges[-1]) == self._first[id(v)]:
@@ -61,13 +62,13 @@ class Block:
             v.assign(self.params[self._at(v, n)].reshape(v.shape).copy())
 
     def remember(self, variables):
-        """Before a step of which the difference may be sent."""
+        """Keeps the values before a step whose difference may be sent."""
         self._gather_into(self._before, variables)
 
     # ---- gradients
 
     def put(self, ranges, flat):
-        """flat None: of no samples."""
+        """Writes gradients to the block; flat None: zeros, for a step without samples."""
         at = 0
         for first, n in ranges:
             self.grads[first : first + n] = 0 if flat is None else flat[at : at + n]
@@ -103,8 +104,8 @@ class Block:
             self._merged = self.stats.copy()
 
     def merge_statistics(self):
-        """A moving mean m became k m + …; the other ranks' part of m comes after, as k (merged -
-        m). False: no step has begun since."""
+        """Adds the other ranks' part to the moving statistics. A step turned the mean m into k m +
+        …, so it adds k (merged - m). False: no step has begun since the last call."""
         if self._merged is None:
             return False
         at, merged = 0, self.stats - self._merged

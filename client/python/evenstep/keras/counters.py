@@ -1,9 +1,9 @@
 """What Keras' own callbacks count: epochs without a better figure, the best one, its weights.
 
-A process that is started again makes its callbacks anew, and on_train_begin() sets them to nothing.
-With the counters of a state EarlyStopping and ReduceLROnPlateau decide as they would have, and as
-those of the other nodes do. What a callback was made with stays this process's own, and so does
-what callbacks of the program's own keep: of theirs nobody knows what belongs to the node.
+A process that is started again makes its callbacks anew, and on_train_begin() resets them. With the
+counters of a state, EarlyStopping and ReduceLROnPlateau decide as they would have without the
+restart, and as on the other nodes. A callback keeps the arguments of its constructor. Callbacks of
+the program's own are left alone, since nobody knows which of their attributes belong to the node.
 """
 
 import inspect
@@ -12,14 +12,14 @@ import numpy as np
 
 
 def _is_count(value):
-    """A number, an array, several of them, or nothing yet."""
+    """Whether a value is a number, an array, several of them, or None."""
     if isinstance(value, (list, tuple)):
         return bool(value) and all(isinstance(v, np.ndarray) for v in value)
     return value is None or isinstance(value, (bool, int, float, np.number, np.ndarray))
 
 
 def _counts(callback):
-    """{name: value}, without what its constructor was given."""
+    """{name: value} of a callback's counters, without its constructor's arguments."""
     given = inspect.signature(type(callback).__init__).parameters
     return {n: v for n, v in vars(callback).items() if n not in given and _is_count(v)}
 
@@ -29,12 +29,12 @@ def _own(callbacks):
 
 
 def take(callbacks):
-    """[(class, {attribute: value})] of Keras' own."""
+    """[(class, {attribute: value})] of Keras' own callbacks."""
     return [(type(c).__name__, _counts(c)) for c in _own(callbacks)]
 
 
 def give(callbacks, kept):
-    """The same into callbacks that were made anew. Others than those of the state stay as they
+    """Sets the counters of new callbacks. Callbacks that the state does not have stay as they
     are."""
     own = _own(callbacks)
     if [type(c).__name__ for c in own] != [name for name, _ in kept]:

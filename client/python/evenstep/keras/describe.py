@@ -10,7 +10,7 @@ from .steps import Steps
 
 
 class Together(keras.Model):
-    """Several networks as one model, for its weights alone, which they have."""
+    """Several networks as one model, which is used for its weights alone."""
 
     def __init__(self, networks):
         super().__init__()
@@ -19,8 +19,8 @@ class Together(keras.Model):
 
 
 def norms_of(model):
-    """(layer, mean or variance, index of its mean or -1) of every batch norm's moving
-    statistics."""
+    """(layer, statistic, index of its mean or -1) for each batch norm's moving mean and
+    variance."""
     found = []
     for layer in model._flatten_layers():
         if isinstance(layer, keras.layers.BatchNormalization):
@@ -30,7 +30,8 @@ def norms_of(model):
 
 
 def weights_of(model, frozen):
-    """What trains, and what would if no layer was frozen; in the order of the model."""
+    """The weights that train, and those that would train if no layer was frozen, in the model's
+    order."""
     of_layers = [v for layer in model._flatten_layers() for v in layer._trainable_variables]
     known = {id(v) for v in of_layers if frozen or v.trainable}
     known |= {id(v) for v in model.trainable_variables}
@@ -43,9 +44,10 @@ def _rule(optimizer, model):
         return float(value) if isinstance(value, (int, float)) else 0.0
 
     changed = "clipnorm clipvalue global_clipnorm use_ema gradient_accumulation_steps".split()
-    kind = type(optimizer)  # on PyTorch a class of Keras' own beneath SGD
+    kind = type(optimizer)  # on PyTorch a subclass of SGD that Keras has
     plain = issubclass(kind, keras.optimizers.SGD) and kind.__module__.startswith("keras.")
-    plain &= not any(v.constraint for v in model.trainable_variables)  # which Keras' step holds
+    # Keras' step applies constraints, a server's does not
+    plain &= not any(v.constraint for v in model.trainable_variables)
     return {
         "name": type(optimizer).__name__,
         "learning_rate": float(keras.ops.convert_to_numpy(optimizer.learning_rate)),
@@ -61,13 +63,14 @@ def _rule(optimizer, model):
 
 
 def optimizers_of(model):
-    """Those that a train_step of the model's own keeps as attributes (a GAN's), or compile()'s."""
+    """The optimizers that a model with its own train_step keeps as attributes (a GAN's), or
+    compile()'s."""
     own = [o for o in vars(model).values() if isinstance(o, keras.optimizers.Optimizer)]
     return [o for o in own if o is not model.optimizer] or [model.optimizer]
 
 
 def rule_of(optimizers, model):
-    """As the rank knows them. A server makes the steps of a single one."""
+    """The optimizers as the rank knows them. A server makes the steps only of a single one."""
     told = [_rule(o, model) for o in optimizers]
     if len(told) == 1:
         return told[0]
@@ -75,8 +78,8 @@ def rule_of(optimizers, model):
 
 
 def is_sum(loss):
-    """Whether what compile() was given as `loss` adds up the samples' losses. Keras takes the mean
-    of a name's or a function's."""
+    """Whether the `loss` that compile() was given adds up the samples' losses. For a name or a
+    function Keras takes their mean."""
     given = [one for one in tree.flatten(loss) if one is not None]
     kinds = [getattr(one, "reduction", "mean") for one in given]
     if any(kind in (None, "none") for kind in kinds):
@@ -94,7 +97,8 @@ def is_sum(loss):
 
 
 def _check_is_one_replica(model):
-    """TensorFlow distributes a model over the devices of a node by a strategy of its own."""
+    """Refuses a model that TensorFlow distributes over the node's devices by a strategy of its
+    own."""
     strategy = type(getattr(model, "distribute_strategy", None)).__name__
     if strategy not in ("NoneType", "_DefaultDistributionStrategy"):
         raise Error(
@@ -104,7 +108,8 @@ def _check_is_one_replica(model):
 
 
 def _check_takes_any_size(model):
-    """A node's share of a batch has another size in each step, and other rows."""
+    """Refuses layers that need batches of one size or the same rows in each step: a node's share of
+    a batch changes."""
     for layer in model._flatten_layers():
         if getattr(layer, "stateful", False):
             raise Error(
@@ -113,7 +118,8 @@ def _check_takes_any_size(model):
                 % layer.name
             )
     if isinstance(model, keras.Sequential):
-        return  # without a keras.Input it has the size of the batch that built it, and takes others
+        # without a keras.Input it has the size of the batch that built it, but takes other sizes
+        return
     sizes = {entry.shape[0] for entry in tree.flatten(getattr(model, "inputs", None) or ())}
     if sizes - {None}:
         raise Error(
@@ -124,8 +130,8 @@ def _check_takes_any_size(model):
 
 
 def _tensors(variables):
-    """As the rank is told them, each by a name of its own: a copy of a network
-    (keras.models.clone_model) has the paths of the original."""
+    """The weights for the rank, each with a unique name: a copy of a network
+    (keras.models.clone_model) has the same paths as the original."""
     met, told = Counter(), []
     for v in variables:
         met[v.path] += 1
@@ -135,7 +141,7 @@ def _tensors(variables):
 
 
 def join(model, optimizers, weights, rows, told, sums):
-    """The run, and the steps of this model in it."""
+    """Joins the run. Returns it and the model's steps in it."""
     params = _tensors(weights)
     norms = norms_of(model)
     stats = [

@@ -1,8 +1,7 @@
-"""Losses of a training loop of the user's own: what a batch weighs, which is what its loss is a
-mean over, and whether it is a mean at all. A loss is seen in autograd's graph on PyTorch
-(torch/loss), in the graph of a tf.function (summed.py), and where TensorFlow has none in what it
-computes (recorded.py). What Keras divides by where outputs are masked is seen as its losses are
-called.
+"""Losses of a training loop of the user's own: what a loss is a mean over, which is the batch's
+weight, and whether it is a mean at all. On PyTorch this is read from autograd's graph (torch/loss),
+in a tf.function from its graph (summed.py), and in other TensorFlow code from the operations that
+run (recorded.py). Where outputs are masked, Keras' divisor is taken when its losses are called.
 """
 
 import keras
@@ -20,12 +19,12 @@ SEVERAL = (
     "batch counts as its rows: the mean over nodes is near the loss of the whole batch, but not "
     "equal to it; evenstep.weight(n) before apply_gradients() says what a batch counts"
 )
-_ALIKE = 3  # batches in a row that are divided by one number
+_ALIKE = 3  # batches in a row with the same divisor
 _WHATEVER = object()
 
 
 def judge_of(run):
-    """For a loop whose losses are means."""
+    """The judge for a loop whose losses are means."""
     return (_OfTorch if keras.backend.backend() == "torch" else _OfTensorFlow)(run)
 
 
@@ -34,7 +33,7 @@ class _Judge:
         self.run, self.rows = run, 0
         self._told = set()
         self._weight, self._was_read = None, True
-        self._masked = []  # by what the losses of Keras' were divided that this batch has called
+        self._masked = []  # the divisors of Keras' losses that were called in this batch
         self._watch_losses()
 
     def _watch_losses(self):
@@ -53,7 +52,7 @@ class _Judge:
         self._weight, self._was_read = None, True
 
     def look_at(self, loss):
-        """A backward pass over a loss begins."""
+        """Judges a loss when its backward pass begins."""
         masked, self._masked = self._masked, []
         if any(by is not None for by in masked):
             found = masked[0] if len(masked) == 1 else _WHATEVER
@@ -66,16 +65,16 @@ class _Judge:
         self._weight, self._was_read = None if found is _WHATEVER else found, False
 
     def over(self, loss):
-        """What it is a mean over, if not rows."""
+        """What the loss is a mean over; None: rows."""
 
     def pass_begins(self):
-        """What is computed from now on is no part of a loss."""
+        """From now on no computation is part of a loss."""
 
     def pass_ends(self):
-        """It may be."""
+        """From now on computations may be part of a loss."""
 
     def weight(self):
-        """Of the batch, for apply(); None: its rows."""
+        """The batch's weight for apply(); None: its rows."""
         self._was_read = True
         return self._weight
 
@@ -108,7 +107,7 @@ class _OfTensorFlow(_Judge):
         parts = parts_of(self.recorder, made) if made else []
         self._look_for_sums(parts)
         found = self._over([(kind, by.tensor if kind is TENSOR else by) for kind, by in parts])
-        self.recorder.looks += found is not None  # of each batch
+        self.recorder.looks += found is not None  # looks at each batch
         return found
 
     def _over(self, parts):
@@ -121,7 +120,7 @@ class _OfTensorFlow(_Judge):
         return _number_of(tensors[0]) if alike and kinds == {TENSOR} and not numbers else _WHATEVER
 
     def _look_for_sums(self, parts):
-        """Which nothing of the batch divides, in several batches in a row alike."""
+        """Whether nothing of the batch divides the loss, in several batches in a row."""
         numbers = {by for kind, by in parts if kind is NUMBER and not self._may_be_a_mean(by)}
         self._numbers = [*self._numbers[1 - _ALIKE :], numbers]
         alike = len(self._numbers) == _ALIKE and all(one == numbers for one in self._numbers)
@@ -129,7 +128,7 @@ class _OfTensorFlow(_Judge):
             self.tell(SUM)
 
     def _may_be_a_mean(self, divisor):
-        """By a number of so many for each row."""
+        """Whether the divisor is a whole number for each row."""
         each = divisor / self.rows
         whole = each > 0.5 and abs(each - round(each)) < 1e-5 * each
         return whole and divisor != self.run.global_batch
@@ -141,7 +140,7 @@ class _OfTensorFlow(_Judge):
         self.recorder.pause(False)
 
     def weight(self):
-        """One of a graph's tensors is nothing outside of that graph."""
+        """A graph's tensor has no value outside its graph."""
         import tensorflow as tf
 
         found = super().weight()
@@ -154,7 +153,7 @@ class _OfTensorFlow(_Judge):
 
 
 def _number_of(tensor):
-    """Of the rows that were chosen, or the one that they were divided by."""
+    """The number of chosen rows, or the divisor."""
     import tensorflow as tf
 
     if tensor.shape.rank == 0:
@@ -163,8 +162,8 @@ def _number_of(tensor):
 
 
 class _OfTorch(_Judge):
-    """A sum is refused. Whether samples are compared is not asked: Keras' own means and norms look
-    as if they were."""
+    """Refuses a sum. It does not look for compared samples, since Keras' own means and norms would
+    look like them."""
 
     def __init__(self, run):
         from ..torch.loss.divisor import Divisor

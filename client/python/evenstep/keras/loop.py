@@ -4,12 +4,12 @@
     for x, y in data:
         …  optimizer.apply_gradients(zip(gradients, model.trainable_variables))
 
-There may be several models and optimizers (a GAN's), each in a list or one by one; each
+There may be several models and optimizers (a GAN's), in lists or as separate arguments. Each
 `optimizer.apply` of a step is an exchange.
 
-`data` is a tf.data.Dataset, a PyDataset or a PyTorch DataLoader, of batches: it is read once, and
-its rows are handed out as fit() has them (pipeline.py). `optimizer.apply` exchanges; what the
-step still has to send is sent when the loop asks for the next batch.
+`data` is a tf.data.Dataset, a PyDataset or a PyTorch DataLoader, of batches. It is read once, and
+its rows are handed out as in fit() (pipeline.py). What a step still has to send is sent when the
+loop asks for the next batch.
 """
 
 from time import perf_counter
@@ -29,8 +29,8 @@ from .weight import Calls
 
 
 def prepare(objects, reduction="mean"):
-    """The objects as they were given, with the data in place of what was given. reduction: "sum" if
-    losses are sums over the rows of a batch."""
+    """Returns the given objects, with the run's data in place of `data`. reduction: "sum" if losses
+    are sums over the rows of a batch."""
     if reduction not in ("mean", "sum"):
         raise Error("reduction is 'mean' or 'sum', not '%s'" % reduction)
     given = tree.flatten(list(objects))
@@ -63,9 +63,9 @@ def _as_one(models):
 
 
 class _Data:
-    """In place of the user's data; what it does not have itself is that one's."""
+    """Stands for the user's data, and passes on attributes that it does not have itself."""
 
-    loss = None  # nobody knows it
+    loss = None  # not known in a loop
 
     def __init__(self, model, optimizers, given, sums):
         told = dict(x=given, y=None, sample_weight=None, class_weight=None, validation_split=0,
@@ -88,7 +88,7 @@ class _Data:
 
     @property
     def weight(self):
-        """What the batch counts, if not its samples."""
+        """The batch's weight; None: its samples."""
         return self.judge.weight() if self.judge else None
 
     def __len__(self):

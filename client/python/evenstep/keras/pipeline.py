@@ -1,10 +1,10 @@
 """A pipeline that is given to fit() in place of arrays: a tf.data.Dataset, a PyDataset or a PyTorch
 DataLoader, of batches.
 
-The rank hands out rows by their numbers, and a pipeline knows no numbers. So one pass over it is
-read before the first epoch, and its samples are arrays from then on: each comes once an epoch over
-all nodes, under every strategy. What the pipeline draws at random (an augmentation) is drawn in
-that pass alone, which the program is told.
+The rank hands out rows by their numbers, and a pipeline has no numbers. So it is read once before
+the first epoch, and its samples are arrays from then on. Each sample comes once an epoch over all
+nodes, under every strategy. What the pipeline draws at random (an augmentation) is drawn in that
+pass alone; the program is told so.
 """
 
 import hashlib
@@ -76,7 +76,7 @@ def _join(batches):
 
 
 def _digest(rows):
-    """Of a sample."""
+    """The digest of one sample."""
     made = hashlib.blake2b(digest_size=16)
     for row in map(np.asarray, rows):
         made.update(repr(row.tolist()).encode() if row.dtype == object else row.tobytes())
@@ -84,16 +84,16 @@ def _digest(rows):
 
 
 def _in_one_order(parts):
-    """A pipeline that shuffles has another order in each process, and the rank's numbers are to
-    name the same sample in all of them: samples stand in the order of their digests."""
+    """Sorts the samples by their digests. A pipeline that shuffles has another order in each
+    process, but a number must name the same sample in all of them."""
     digests = list(map(_digest, zip(*tree.flatten(parts))))
     order = np.array(sorted(range(len(digests)), key=digests.__getitem__))
     return tree.map_structure(lambda a: a[order], parts)
 
 
 def arrays(told):
-    """Puts the arrays of a pipeline in its place into fit()'s arguments; False: it is none, and
-    they stay as they are."""
+    """Replaces a pipeline in fit()'s arguments by its arrays. False: there is no pipeline, and the
+    arguments stay as they are."""
     kind = _kind(told["x"])
     if kind is None:
         return False

@@ -1,14 +1,14 @@
-"""What a loop of TensorFlow computes that is no tf.function, as a graph: its operations are noted
-as they run, from a batch to the gradient of its loss, in the first batches.
+"""The graph of a TensorFlow loop that is no tf.function. In the first batches its operations are
+noted as they run, from a batch to the gradient of its loss.
 
-TensorFlow tells each operation to a callback, as its debugger has it. Backward passes are left out.
-What the program computes in Python (`/ int(mask.sum())`) stands in this graph as a number, so a sum
-is one only if several batches in a row are divided by the same.
+TensorFlow calls a callback for each operation, as for its debugger. Backward passes are left out. A
+number that the program computes in Python (`/ int(mask.sum())`) looks like a constant in this
+graph, so a loss counts as a sum only if several batches in a row have the same divisor.
 """
 
 _LOOKS_MOST = 6
 _OPS_MOST = 20
-_COUNTED = {"Shape", "Size", "Rank", "ReadVariableOp"}  # what they give is no constant
+_COUNTED = {"Shape", "Size", "Rank", "ReadVariableOp"}  # their results are no constants
 
 
 class _Op:
@@ -22,7 +22,7 @@ class _Value:
 
 
 def _op_callbacks():
-    """None: this TensorFlow has none."""
+    """TensorFlow's module of such callbacks; None: this version has none."""
     try:
         from tensorflow.python.framework import op_callbacks
     except ImportError:
@@ -39,7 +39,7 @@ class Recorder:
         self._callbacks = None  # TensorFlow's module, while operations are noted
 
     def batch_begins(self, rows):
-        """The loop gets a batch of so many."""
+        """The loop gets a batch of so many rows."""
         self.end()
         self.rows = rows
         if self.looks and rows > 1:
@@ -67,7 +67,7 @@ class Recorder:
             self._made[id(tensor)] = _Value(tensor, op)
 
     def _value_of(self, tensor):
-        """Of what no operation has made: a batch, a number, a variable."""
+        """The value of a tensor that no operation has made: a batch, a number, a variable."""
         if id(tensor) not in self._made:
             rows = tensor.shape[0] if tensor.shape.rank else None
             self._made[id(tensor)] = _Value(tensor, _Op("Given", rows=rows))
@@ -76,7 +76,8 @@ class Recorder:
     # ---- the graph, as summed.py asks for it
 
     def value(self, one):
-        """Of what Python gave, or what is computed of such numbers alone; None: it is neither."""
+        """The number that Python gave, or that is computed of such numbers alone; None: it is
+        neither."""
         if one.op.type == "Given":
             return one.tensor.numpy()
         behind = [one]

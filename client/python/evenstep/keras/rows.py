@@ -19,10 +19,10 @@ from ..stream import GHOST
 
 
 class AsTheyCome(int):
-    """Batches of an epoch: as many as there are slices, at most one for each sample. Under a server
-    each node makes steps of its own; elsewhere an epoch may have a few more than expected, if a
-    node was lost. Keras asks before each step whether it has seen so many; a step on data that have
-    run out would count in the optimizer's iterations."""
+    """The number of batches of an epoch: that of its slices, at most one for each sample. Under a
+    server each node makes its own steps; elsewhere an epoch may have a few more than expected if a
+    node was lost. Keras compares with it before each step. A step after the data have run out would
+    count in the optimizer's iterations."""
 
     def __new__(cls, most, steps):
         self = int.__new__(cls, most)
@@ -34,9 +34,8 @@ class AsTheyCome(int):
 
 
 class Rows(DataAdapter):
-    """The arrays of fit(), by the rows that the rank hands out. What is done to them before is what
-    Keras does for a program that runs alone. as_they_are: floats keep their precision, as those of
-    a pipeline do."""
+    """The arrays of fit(), by the rows that the rank hands out. The arrays are prepared as Keras
+    prepares them without a run. as_they_are: floats keep their precision, as in a pipeline."""
 
     def __init__(self, told, as_they_are=False):
         arrays = told["x"], told["y"], told["sample_weight"]
@@ -72,7 +71,7 @@ class Rows(DataAdapter):
     def batches(self):
         """The batches of one epoch."""
         while True:
-            if not self.steps.training:  # Keras builds the model from one
+            if not self.steps.training:  # Keras builds the model with one batch
                 yield self.few()
                 continue
             piece = self.steps.next()
@@ -91,7 +90,7 @@ class Rows(DataAdapter):
             lambda a: tf.TensorSpec((None, *a.shape[1:]), a.dtype), tree.lists_to_tuples(self.few())
         )
         options = tf.data.Options()
-        # a batch that is fetched ahead would begin its slice too early, on another thread
+        # prefetching a batch would begin its slice too early, and on another thread
         options.experimental_optimization.inject_prefetch = False
         options.autotune.enabled = False
         return tf.data.Dataset.from_generator(
@@ -104,14 +103,14 @@ class Rows(DataAdapter):
         for batch in self.batches():
             yield tree.map_structure(torch.as_tensor, batch)
 
-    num_batches = None  # of an epoch; the instance's
+    num_batches = None  # of an epoch; set on the instance
     batch_size = property(lambda self: self.batch)
     has_partial_batch = property(lambda self: self.count % self.batch != 0)
     partial_batch_size = property(lambda self: self.count % self.batch or None)
 
 
 def _take_adapters(of=data_adapters.get_data_adapter):
-    """Keras before 3.7 asks what type data are that come as an adapter, too."""
+    """Keras before 3.7 checks the type of the data of an adapter too."""
 
     def get_data_adapter(x, *args, **kwargs):
         return x if isinstance(x, Rows) else of(x, *args, **kwargs)

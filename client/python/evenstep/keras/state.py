@@ -11,25 +11,25 @@ from . import counters
 class State:
     def __init__(self, run, steps):
         self.run, self.steps = run, steps
-        self.callbacks, self.counters = [], None  # of fit(); what a state has of theirs
-        self.scheduled = False  # the callbacks have begun the epoch, and it is not over
-        self.rates = -1, ()  # of the optimizers in this epoch of the run, as a state has them
+        self.callbacks, self.counters = [], None  # fit()'s callbacks, and their counters in a state
+        self.scheduled = False  # the callbacks have begun an epoch that is not over
+        self.rates = -1, ()  # epoch of the run, and the optimizers' rates in it, as in a state
         self.histories = []  # of the calls of fit() that have ended
         self.recalled = pickle.loads(run.state)["histories"] if run.state else []
 
     def remember(self, history):
-        """A call of fit() has ended: a process that passes over it has its figures."""
+        """Keeps the figures of a finished fit(), for a process that passes over it."""
         self.histories.append({k: [float(v) for v in values if np.ndim(v) == 0]
                                for k, values in history.items()})
 
     def recall(self):
-        """The figures of a call that is passed over."""
+        """The figures of a fit() that is passed over."""
         told = self.recalled.pop(0) if self.recalled else {}
         self.histories.append(told)
         return told
 
     def _others(self):
-        """Variables beside the block: seeds, counters."""
+        """The variables that are not in the block: seeds, counters."""
         model, block = self.steps.model, self.steps.block
         return [v for v in model.non_trainable_variables if not block.has(v)]
 
@@ -45,13 +45,13 @@ class State:
         )
 
     def _state_of(self, optimizer):
-        """(places of what it steps among the weights, values)."""
+        """(indices of the weights that it steps, values) of an optimizer."""
         steps = [id(v) for v in getattr(optimizer, "_trainable_variables", ())]
         places = [i for i, v in enumerate(self.steps.block.weights) if id(v) in steps]
         return places, [_any(v) for v in optimizer.variables]
 
     def reload(self):
-        """What the program gave before, into the optimizers of now."""
+        """Loads the state that the program saved into the current optimizers."""
         if self.run.state:
             self._load(pickle.loads(self.run.state))
 
@@ -66,7 +66,8 @@ class State:
         self.rates = state.get("epoch", -1), [_rate(o) for o in self.steps.trained.optimizers]
 
     def _kept(self, state):
-        """As save() gives them. Older states have one optimizer, of all that trains."""
+        """The optimizers as save() writes them. Older states have one optimizer for all weights
+        that train."""
         if "optimizers" in state:
             return state["optimizers"]
         trains = [id(v) for v in self.steps.trained.variables]
@@ -74,14 +75,14 @@ class State:
         return [([i for i, v in enumerate(weights) if id(v) in trains], state["optimizer"])]
 
     def give_counters(self):
-        """Callbacks have begun, and count from nothing: a state's counters hold, once."""
+        """Restores a state's counters, once, after the callbacks have begun and reset them."""
         kept, self.counters = self.counters, None
         if kept:
             counters.give(self.callbacks, kept)
 
     def keep_rates(self, piece):
-        """Callbacks begin an epoch once more that goes on here, and a rate that they make of the
-        rate before would be made of it twice: in that epoch a state's rates hold."""
+        """Restores a state's rates in the epoch that goes on here. The callbacks begin that epoch a
+        second time, and would derive a rate from the last one twice."""
         (epoch, rates), self.rates = self.rates, (-1, ())
         if piece is None or piece.epoch != epoch:
             return
@@ -95,7 +96,7 @@ def scales(optimizer):
 
 
 def _take(variables, kept):
-    """Values of a state, unless they are of the fit() before."""
+    """Assigns a state's values, unless they belong to the fit() before."""
     if [tuple(v.shape) for v in variables] == [value.shape for value in kept]:
         for v, value in zip(variables, kept):
             v.assign(value)
@@ -106,7 +107,7 @@ def _any(variable):
 
 
 def _rate(optimizer):
-    """None: by a schedule of its own, which goes by its steps."""
+    """The optimizer's rate; None: it has a schedule, which depends on its steps."""
     inner = optimizer.inner_optimizer if scales(optimizer) else optimizer
     if not isinstance(inner._learning_rate, keras.Variable):
         return None

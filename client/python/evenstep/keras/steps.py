@@ -22,25 +22,26 @@ ROWS = (
 
 
 class Steps:
-    """weights: all that the block has; optimizers: those that step now (trained.py)."""
+    """weights: all weights in the block; optimizers: those that step now (trained.py)."""
 
     def __init__(self, run, model, optimizers, weights, norms, sums):
         self.run, self.model, self.sums = run, model, sums
         self.block = Block(run, weights, norms)
         self.trained = Trained(model, self.block, optimizers)
         self.kind = None  # what the rank answered last; None: nothing yet
-        self.apart = False  # ranks' statistics differ by what the last step gave
+        self.apart = False  # ranks' statistics differ since the last step
         self.stream = Stream(run, self)
-        self.begun = None  # the slice begun, until its gradients went out
-        self.sent = None  # the same, from then on to the next one
+        self.begun = None  # the slice that has begun, until its gradients are sent
+        self.sent = None  # the same slice from then on, until the next one begins
         self.idle = 0  # slices in a row without gradients
         self.training = False
         self.seen = 0  # samples of this rank in the epoch
         self.drained = False  # the epoch has no more slices
-        self.told_weight = None  # what evenstep.weight() said of this batch
+        self.told_weight = None  # the weight that evenstep.weight() gave this batch
         self.tells = False  # the loss is known
-        self.told_changed = False  # that the program changes gradients
-        self.told_rows = False  # how the optimizer takes an embedding's
+        self.told_changed = False  # the user has been told that the program changes gradients
+        # the user has been told how the optimizer takes an embedding's gradients
+        self.told_rows = False
         self.answer = STEP
         self._moved = rounded.mover()
         self.state = State(run, self)
@@ -60,7 +61,8 @@ class Steps:
     # ---- block and variables
 
     def hand_over_all(self):
-        """The frozen ones too: the program may have changed them before."""
+        """Copies all weights to the block, frozen ones included: the program may have changed
+        them."""
         self.block.gather(self.block.weights)
 
     def hand_over(self):
@@ -90,8 +92,8 @@ class Steps:
         return True
 
     def next(self):
-        """The slice of this step, begun once, whoever asks first: callback or data. None, until the
-        next epoch begins: this one has no more."""
+        """The slice of this step. The callback and the data both ask; the first call begins it.
+        None: the epoch has no more slices."""
         if self.drained:
             return None
         piece = self.begun or self.stream.begin()
@@ -99,7 +101,7 @@ class Steps:
         return piece
 
     def _exchange_in_graph(self, *args):
-        """TensorFlow makes an exception of its own of what is raised there."""
+        """Keeps the exception, since TensorFlow raises one of its own in its place."""
         try:
             return self.exchange(*args)
         except Error as e:
@@ -107,23 +109,24 @@ class Steps:
             raise
 
     def exchange(self, optimizer, variables, ranges, flat, loss, weight):
-        """Gradients of this rank, for these variables, which are those ranges of the block, and
-        what they count in the mean if not their samples (else NaN); returns what this optimizer
-        steps with, and whether it steps at all."""
+        """Exchanges this rank's gradients of these variables, which are the given ranges of the
+        block. weight: their weight in the mean; NaN: their samples. Returns the gradients that this
+        optimizer steps with, and whether it steps at all."""
         piece = self.begun or self.sent
         if piece is None:
             raise Error("optimizer.apply() outside fit(): only fit() takes part in a run")
         if self._moved:
             flat = self._moved(flat, backends.sizes(variables))
-        further = self.begun is None  # of another optimizer, or another step of this one
-        if further and self.kind == DIFFERENCE:  # that of the whole step is sent, when it is over
+        further = self.begun is None  # by another optimizer, or in another step of this one
+        # the difference of the whole step is sent at its end
+        if further and self.kind == DIFFERENCE:
             return np.array(flat, np.float32), True
         if further:
             self.run.again()
         told, self.told_weight = self.told_weight, None
         weight = float(weight) if told is None else told
         if len(self.trained.optimizers) > 1:
-            self.block.grads[:] = 0  # what the other has left
+            self.block.grads[:] = 0  # clears what the other optimizer has left
         self.block.put(ranges, flat if piece.count and weight != 0 else None)
         if piece.count and not math.isnan(weight):
             self.run.weight(weight)
@@ -134,19 +137,22 @@ class Steps:
         if not further:
             self.seen += piece.count
         self.begun, self.sent, self.idle = None, piece, 0
-        # TensorFlow keeps the array that it is given, and the rank writes to the block
+        # TensorFlow keeps the array that it gets, and the rank writes to the block: so these are
+        # copies
         if self.kind != STEP:
             return np.array(flat, np.float32), self.kind != VOID
         return self.block.summed(ranges), True
 
     def _loss(self, piece, loss, optimizer):
-        """As the rank takes it, to which NaN is a loss that nobody knows."""
+        """The loss for the rank. To the rank NaN means an unknown loss, so a known loss that is NaN
+        is sent as infinite."""
         loss = float(loss) / max(piece.count, 1) if self.sums else float(loss)
-        known = self.tells and not scales(optimizer)  # there NaN is met by a smaller scale
+        # a loss scaler answers NaN with a smaller scale
+        known = self.tells and not scales(optimizer)
         return math.inf if math.isnan(loss) and known and piece.count else loss
 
     def shadow(self, optimizer, program):
-        """Its apply() exchanges first."""
+        """Makes the optimizer's apply() exchange first."""
         apply = optimizer.apply
 
         def apply_summed(grads, trainable_variables=None):
@@ -156,7 +162,7 @@ class Steps:
                 self._exchange_in_graph, optimizer, variables, self.block.ranges(variables)
             )
             self.tells = program.loss is not None
-            if not optimizer.built:  # in a graph's branch nothing can be
+            if not optimizer.built:  # nothing can be built in a graph's branch
                 with keras.name_scope(optimizer.name):
                     optimizer.build(variables)
 
@@ -169,7 +175,7 @@ class Steps:
         object.__setattr__(optimizer, "apply", apply_summed)
 
     def _look_at(self, optimizer, grads):
-        """Once it is told what the program does to them, and what the optimizer would."""
+        """Tells the user, once each, what the program and the optimizer do to the gradients."""
         told = not self.told_changed and self.run.workers > 1 and tape.what_to_tell(grads)
         if told:
             self.told_changed = True
@@ -180,10 +186,10 @@ class Steps:
             self.run.say(ROWS % type(optimizer).__name__)
 
     def mean_over_ranks(self, figures):
-        """What this rank's samples of the epoch gave, as a mean over those of all ranks: the same
-        numbers on each of them, and so are moving statistics, which the ranks' last steps have set
-        apart. Where gradients are summed only, before the epoch's end; elsewhere the figures stay
-        this rank's."""
+        """Replaces this rank's figures of the epoch by the mean over the samples of all ranks, so
+        that all have the same numbers. It does so for moving statistics too, which differ after the
+        ranks' last steps. Call it before the epoch's end. It works only where gradients are summed;
+        elsewhere the figures stay this rank's."""
         grads = self.block.grads
         each, means = len(grads) - 1, []
         self.apart = False
@@ -203,7 +209,7 @@ class Steps:
         return means
 
     def untouched(self):
-        """The slice that has begun, if the optimizer has not stepped on it."""
+        """The slice that has begun, until the optimizer steps on it."""
         return self.begun
 
     def _count_idle(self):
@@ -217,8 +223,8 @@ class Steps:
             )
 
     def finish_step(self):
-        """After the train function: the difference that the optimizer made, if the rank wants it,
-        and what a server or other ranks' statistics change."""
+        """Runs after the train function. It sends the optimizer's difference if the rank wants it,
+        and takes over the changes of a server and of other ranks' statistics."""
         if self.begun is not None:
             self._count_idle()
             self.run.abort()

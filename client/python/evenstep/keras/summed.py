@@ -1,5 +1,6 @@
-"""What a loss of TensorFlow divides the sum over the rows of a batch by. A batch weighs that; where
-it is nothing, or a constant, the loss is a sum, which is another loss on a node's part of a batch.
+"""By what a loss of TensorFlow divides its sum over the rows of a batch. This is the batch's
+weight. Where nothing or a constant divides it, the loss is a sum, which is another loss on a node's
+part of a batch.
 
      loss ─ add, neg, times a constant … ─┬─ Mean          the rows, or those that a mask chooses
                                           ├─ / ─ Sum       a constant that is no number of its
@@ -7,8 +8,8 @@ it is nothing, or a constant, the loss is a sum, which is another loss on a node
                                           │                give (a mask's sum): that
                                           └─ Sum           nothing: a sum, if a batch is behind it
 
-The graph is a tf.function's, whose batch may have any number of rows, or what recorded.py has seen
-of a loop that has none, where rows, and what the program computes in Python, are numbers.
+The graph is that of a tf.function, whose batch may have any number of rows, or one that recorded.py
+has made of a loop. In the latter the rows, and what the program computes in Python, are numbers.
 """
 
 import numpy as np
@@ -19,30 +20,31 @@ _SUMS = {"Sum", "L2Loss"}
 _ONE = {"Identity", "Cast", "Neg", "Reshape", "Squeeze", "StopGradient"}
 _ADDED = {"AddV2", "Add", "AddN", "Sub"}
 _DIVIDED = {"RealDiv", "DivNoNan", "Div"}
-_STACKED = {"Pack", "ConcatV2"}  # values that the program has put side by side
-_CHOOSES = {"GatherV2", "GatherNd"}  # as tf.boolean_mask does
+_STACKED = {"Pack", "ConcatV2"}  # several values joined into one
+_CHOOSES = {"GatherV2", "GatherNd"}  # as in tf.boolean_mask
 _EACH = _ONE | {"Mul", "Square", "Abs", "SquaredDifference", "Sub", "AddV2", "Log", "Sqrt"}
 _EACH |= {"Maximum"}
 _SIZES = {"Shape", "ShapeN", "Size", "Rank"}
 
-# of a part of a loss: what it is a mean over
+# what a part of a loss is a mean over
 ROWS, NUMBER, TENSOR, UNKNOWN = "rows", "number", "tensor", "unknown"
 _BATCH, _LEARNED, _SIZE, _NOTHING = "batch", "learned", "size", "nothing"
 
 
 class Function:
-    """The graph of a tf.function: what is asked of its tensors."""
+    """Questions about the tensors of a tf.function's graph."""
 
     @staticmethod
     def value(tensor):
-        """Of a constant; None: it is none."""
+        """The value of a constant; None: it is no constant."""
         import tensorflow as tf
 
         return tf.get_static_value(tensor)
 
     @staticmethod
     def is_batch(op):
-        """It is an argument of the graph; variables are, too, as resources."""
+        """Whether it is an argument of the graph. Variables are arguments too, as resources, and do
+        not count."""
         return op.type == "Placeholder" and op.outputs[0].dtype.name != "resource"
 
     @staticmethod
@@ -51,13 +53,14 @@ class Function:
 
 
 def _number(graph, tensor):
-    """Of a constant; None: it is none, or many."""
+    """The number of a constant; None: it is no constant, or several numbers."""
     value = graph.value(tensor)
     return float(value) if value is not None and value.size == 1 else None
 
 
 def _made_of(graph, tensor):
-    """What a tensor depends on: values of the batch, parameters, its size alone, or nothing."""
+    """What a tensor depends on: the batch's values, parameters, the batch's size alone, or
+    nothing."""
     behind, seen, found = [tensor], set(), _NOTHING
     while behind and len(seen) < OPS_MOST:
         op = behind.pop().op
@@ -86,7 +89,7 @@ def _is_over_rows(graph, op):
 
 
 def _counts_values(shape, divisor):
-    """Whether a mean over rows, and over other dimensions too, is divided by this."""
+    """Whether this is the divisor of a mean over rows, and perhaps over other dimensions."""
     if shape[0] is None:
         return False
     counts = [shape[0]]
@@ -104,7 +107,7 @@ def _of_sum(graph, op, factor, by):
 
 
 def _of_mean(graph, op):
-    """(ROWS, None), or what has the rows that were chosen; None: it is over no rows."""
+    """(ROWS, None), or the tensor of the chosen rows; None: it is over no rows."""
     values = op.inputs[0]
     for _ in range(_DEPTH_MOST):
         if values.op.type in _CHOOSES and _made_of(graph, values.op.inputs[0]) is _BATCH:
@@ -116,8 +119,8 @@ def _of_mean(graph, op):
 
 
 def parts_of(graph, loss):
-    """[(what it is a mean over, a number or a tensor)] of the parts of a loss that have a batch
-    behind them. Of a mean over rows that were chosen the tensor has these rows, else a number."""
+    """[(kind of mean, a number or a tensor)] of the parts of a loss that depend on a batch. For a
+    mean over chosen rows the tensor has these rows; else it has one number."""
     behind, seen, parts = [(loss, 1.0, None)], 0, []
     while behind and seen < OPS_MOST:
         (tensor, factor, by), seen = behind.pop(), seen + 1
@@ -134,7 +137,7 @@ def parts_of(graph, loss):
 
 
 def _through(graph, op, factor, by):
-    """[(tensor, factor, by what no constant it is divided)] behind a node that is linear in
+    """[(tensor, factor, divisor that is no constant)] of the inputs of a node that is linear in
     them."""
     if op.type in _ONE:
         return [(op.inputs[0], factor, by)]

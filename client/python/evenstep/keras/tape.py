@@ -1,11 +1,11 @@
-"""What a loop or a train_step of the user's own does with gradients before apply() sums them over
-the nodes.
+"""Watches what a loop or a train_step of the user's own does with gradients before apply() sums
+them over the nodes.
 
-Gradients come to apply() as this node's own, so what clips or normalizes them there by hand sees
-this node's part of the batch, and the sum is another one. TensorFlow's tapes are watched for it: a
-gradient that apply() gets is to be one that a tape gave. PyTorch's are changed in place, which
-their versions count from the end of the backward pass on. A tape that is given a loss of one number
-for each sample takes their sum, which is no mean over nodes.
+Before apply() the gradients are this node's own. Code that clips or normalizes them by hand sees
+only this node's part of the batch, and changes the sum. On TensorFlow each gradient that apply()
+gets must be one that a tape gave. On PyTorch gradients are changed in place, and their versions
+since the end of the backward pass count the changes. A tape that gets one loss for each sample
+takes their sum, which is no mean over nodes.
 """
 
 import weakref
@@ -32,18 +32,19 @@ GLOBAL = (
 
 
 class Tapes:
-    """Of this process: what they gave."""
+    """The tapes of this process, and the gradients that they gave."""
 
     def __init__(self):
         self.given = {}  # weak references by id
         self.weights = set()  # ids of the variables that train
-        self.variables = []  # the same, and on PyTorch their gradients' versions, by id
+        # the same variables, and on PyTorch the versions of their gradients by id
+        self.variables = []
         self.versions = {}
         self.watching = False
-        self.judge = None  # looks at a loop's loss; None: it is a train_step
+        self.judge = None  # judges a loop's loss; None: a train_step
 
     def watch(self, variables, judge):
-        """From now on, for these."""
+        """Watches these variables from now on."""
         self.judge = judge
         self.weights |= {id(one) for v in variables for one in (v, v._value)}
         self.variables += variables
@@ -114,12 +115,13 @@ _tapes = Tapes()
 
 
 def watch(variables, judge=None):
-    """judge: looks at a loop's losses (judged.py); a train_step has been tried (tried.py)."""
+    """judge: judges a loop's losses (judged.py). A train_step has none, since it has been tried
+    (tried.py)."""
     _tapes.watch(variables, judge)
 
 
 def what_to_tell(grads):
-    """Of the gradients that apply() got; None: there is nothing to tell."""
+    """What to tell the user about the gradients that apply() got, or None."""
     return CHANGED if any(_tapes.changed(g) for g in grads if g is not None) else None
 
 

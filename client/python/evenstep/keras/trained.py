@@ -1,4 +1,4 @@
-"""What trains: the weights that are not frozen, and the optimizers that step them."""
+"""The weights that train, which are those not frozen, and the optimizers that step them."""
 
 from ..run import Error
 
@@ -6,15 +6,16 @@ from ..run import Error
 class Trained:
     def __init__(self, model, block, optimizers):
         self.model, self.block = model, block
-        self.optimizers = optimizers  # those that step now, each its own variables if several
+        # the optimizers that step now; if several, each steps its own variables
+        self.optimizers = optimizers
         self.rule = None  # the optimizer as the rank knows it
-        self.served = False  # a server makes the steps by that
+        self.served = False  # a server makes the steps by that rule
         self.variables = []
-        self._stepped = set()  # the ids of those that an optimizer has stepped
+        self._stepped = set()  # ids of the variables that an optimizer has stepped
 
     def choose(self, optimizers, rule=None):
-        """The weights that are not frozen train from now on, by these optimizers; rule: as the rank
-        knows them."""
+        """From now on these optimizers train the weights that are not frozen. rule: the optimizer
+        as the rank knows it."""
         for v in self.model.trainable_variables:
             if not self.block.has(v):
                 raise Error(
@@ -28,8 +29,8 @@ class Trained:
         self.block.grads[:] = 0
 
     def _check_rule(self, rule):
-        """A server that makes the steps knows the first optimizer; of another one it needs no more
-        than its rate, which comes with each step."""
+        """Refuses an optimizer with another rule where a server makes the steps. The server knows
+        the first optimizer, and only the rate comes with each step."""
         if not self.served or not self.rule:
             return
         if any(rule[key] != self.rule[key] for key in ("server", "momentum", "nesterov")):
@@ -40,12 +41,13 @@ class Trained:
             )
 
     def of_rank(self):
-        """What the rank's values go into. Weights that no optimizer steps are the program's own (it
-        assigns a moving average to them), and a server has them as they began."""
+        """The variables that get the rank's values. Weights that no optimizer steps belong to the
+        program, which may assign a moving average to them; a server has only their initial
+        values."""
         return [v for v in self.variables if not self.served or id(v) in self._stepped]
 
     def stepped_by(self, optimizer, variables):
-        """The variables of a call of apply(): all that train, or some of them."""
+        """The variables that a call of apply() steps: all that train, or some of them."""
         if variables is None:
             own = optimizer.built or len(self.optimizers) > 1
             variables = optimizer._trainable_variables if own else self.variables

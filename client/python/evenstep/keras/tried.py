@@ -1,14 +1,14 @@
-"""What a program wrote itself is tried on a few rows before the run begins: a loss function, a
-compute_loss(), what layers add by add_loss(), a train_step().
+"""Tries the program's own code on a few rows before the run begins: a loss function, a
+compute_loss(), losses of add_loss(), a train_step().
 
-A node computes with its own part of each batch, and the mean over nodes is that of the whole batch
-only if the batch's loss is the mean of what each sample gives. So the rows are taken together, and
-one by one:
+A node computes with its own part of each batch. The mean over nodes equals that of the whole batch
+only if the batch's loss is the mean of its samples' losses. So the rows are taken together, and one
+by one:
 
     together   loss(rows 0…7)         each   mean of loss(row 0), …, loss(row 7)
 
-Where the two differ the program is told, and trains on. What draws at random gives another value
-each time, and nothing is said of it. A train_step() is looked at by the gradients that it hands to
+Where the two differ the program is told, and trains on. Code that draws at random gives another
+value each time, and is passed over. A train_step() is judged by the gradients that it hands to
 apply(), which steps nothing meanwhile.
 """
 
@@ -57,7 +57,7 @@ def what_to_tell(program, rows):
 def _tell(of, *given):
     try:
         return [said for said in of(*given) if said]
-    except Exception:  # it takes something else, and so is no function of a row
+    except Exception:  # it takes other arguments, so it is no function of a row
         return []
 
 
@@ -74,9 +74,9 @@ def _each(values):
 
 
 def _own(loss):
-    """The function that the program wrote as a loss; None: it is one of Keras'."""
+    """The loss function that the program wrote; None: it is one of Keras'."""
     call = loss.call if isinstance(loss, losses.Loss) else loss
-    call = getattr(loss, "fn", call)  # that of a function which Keras has wrapped
+    call = getattr(loss, "fn", call)  # a function that Keras has wrapped
     own = callable(call) and not getattr(call, "__module__", "keras.").startswith("keras.")
     return call if own else None
 
@@ -114,14 +114,14 @@ def _of_losses(model, batch):
             name = getattr(given, "fn", given)
             name = getattr(name, "__name__", type(name).__name__)
             right = ops.cast(right, part.dtype)
-            if not isinstance(given, losses.Loss):  # of functions Keras does so itself
+            if not isinstance(given, losses.Loss):  # Keras does so itself for functions
                 right, part = squeeze_or_expand_to_same_rank(right, part)
             yield _what_it_is(name, loss, (right, part))
 
 
 def _what_it_is(name, loss, given):
-    """The sentence that belongs to a loss by what it gives for a batch and for its rows alone;
-    None: there is nothing to say."""
+    """What to tell the user about a loss, from its values for a batch and for single rows, or
+    None."""
     whole, again = (ops.convert_to_numpy(loss(*given)) for _ in range(2))
     if not np.array_equal(whole, again, equal_nan=True):
         return None
@@ -134,7 +134,8 @@ def _what_it_is(name, loss, given):
 
 
 def _of_added(model, batch):
-    """By add_loss(); regularizers are among them, of which each row alone gives as much."""
+    """The same for losses of add_loss(). Regularizers are among them, and give the same for each
+    single row."""
     def added(x):
         model(x)
         return [float(ops.convert_to_numpy(loss)) for loss in model.losses]
@@ -151,8 +152,8 @@ def _of_added(model, batch):
 
 
 class _Kept:
-    """What trying a train_step() changes is as before after the block: variables of the model and
-    of its metrics, what it counts in attributes, random numbers."""
+    """Restores after the block what trying a train_step() changes: variables of the model and its
+    metrics, counters in attributes, random numbers."""
 
     def __init__(self, model):
         self.model = model
@@ -187,11 +188,11 @@ def _flat(grads):
 
 
 def _of_gradients(program, batch):
-    from .describe import norms_of, optimizers_of  # which knows of the run that comes after
+    from .describe import norms_of, optimizers_of  # imported here, since it needs the run
 
     model, given = program.model, []
     if any(layer.trainable for layer, _, _ in norms_of(model)):
-        return  # a batch norm compares samples, which is known
+        return  # a batch norm compares samples, as is known
 
     def keep(grads, trainable_variables=None):
         given.append(_flat(grads))

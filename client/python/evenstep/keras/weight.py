@@ -1,9 +1,9 @@
-"""What a batch's gradient counts in the mean over nodes, where it is not its samples.
+"""The weight of a batch's gradient in the mean over nodes, where it is not the number of samples.
 
-Keras divides the loss of masked outputs (Embedding(mask_zero=True)) by the entries that the mask
-leaves, and one with reduction="mean_with_sample_weight" by the weights' sum. Nodes have different
-numbers of these, so the mean over nodes counts them in place of samples. Of several outputs each
-has a divisor of its own: they count samples, and the program is told.
+Keras divides the loss of masked outputs (Embedding(mask_zero=True)) by the number of entries that
+the mask leaves. With reduction="mean_with_sample_weight" it divides by the sum of the weights.
+These differ among nodes, so the mean over nodes counts them in place of samples. With several
+outputs each has its own divisor; then samples count, and the program is told.
 """
 
 import inspect
@@ -34,8 +34,8 @@ def _reductions(model):
 
 
 def of_batch(model, compute_loss, args, kwargs):
-    """(From the arguments of compute_loss() what the batch counts, None: its samples; a sentence
-    that is to be told, or None)."""
+    """(weight, sentence) from the arguments of compute_loss(). weight None: the batch's samples;
+    sentence: what to tell the user, or None."""
     reductions = _reductions(model)
     if not reductions or "sum" in reductions or type(model).compute_loss is not KERAS_OWN:
         return None, None
@@ -49,7 +49,7 @@ def of_batch(model, compute_loss, args, kwargs):
 
 
 def divisor(reduction, mask, weights):
-    """By what Keras divides the loss of an output; None: by its samples."""
+    """The divisor of an output's loss in Keras; None: its samples."""
     if reduction != BY_WEIGHTS:
         return None if mask is None else ops.sum(ops.cast(mask, "float32"))
     given = [ops.cast(t, "float32") for t in (mask, weights) if t is not None]
