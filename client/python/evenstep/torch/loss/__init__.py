@@ -1,4 +1,4 @@
-"""What a batch weighs: what its loss is a mean over, out of autograd's graph.
+"""The weight of a batch, which is what its loss is a mean over. It is read from autograd's graph.
 
 divisor.py    the batches of a run: what each weighs, and what the program is told
 divided.py    what one batch's loss was divided by

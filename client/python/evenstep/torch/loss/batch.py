@@ -1,4 +1,4 @@
-"""What a batch holds, and what sees a part of it alone. divided.py: what its loss is divided by."""
+"""What a batch holds, and which of it is only a part of the batch."""
 
 from math import prod
 
@@ -6,7 +6,7 @@ import torch
 
 
 def tensor_of(batch):
-    """The first one in a batch, or None."""
+    """The first tensor in a batch, or None."""
     if isinstance(batch, torch.Tensor):
         return batch
     parts = batch.values() if isinstance(batch, dict) else batch
@@ -15,7 +15,7 @@ def tensor_of(batch):
 
 
 def _parts(batch):
-    """Of a container; None: it is none."""
+    """The values of a container; None: it is no container."""
     if isinstance(batch, dict):
         return list(batch.values())
     return batch if isinstance(batch, (list, tuple)) else None
@@ -30,8 +30,8 @@ def _walk(batch):
 
 
 def _rows_of(part):
-    """What a part of a batch may have rows: a tensor its first dimension; a list one for each of
-    its values, or as many as all of them have, as two views of the samples do."""
+    """How many rows a part of a batch may have. A tensor has its first dimension. A list has one
+    for each of its values, or as many as each of them, like two views of the samples."""
     if isinstance(part, torch.Tensor):
         return {part.shape[0]} if part.dim() else None
     parts = _parts(part)
@@ -43,7 +43,7 @@ def _rows_of(part):
 
 
 def _is_laid_out(batch, samples):
-    """All of them are there, by time or in one row, or a value of a list for each."""
+    """Whether all samples are there: as rows, by time, in one row, or as the values of a list."""
     found = _walk(batch)
     tensors = [part for part in found if isinstance(part, torch.Tensor)]
     lists = [part for part in found if isinstance(part, (list, tuple))]
@@ -55,10 +55,10 @@ def _is_laid_out(batch, samples):
 
 
 def fewer_rows(batch, samples):
-    """A collate_fn may leave samples out: how many the batch of so many has, if all its parts
-    agree on fewer; else None. It may lay them out as it likes."""
+    """The number of samples that a collate_fn has left in a batch, if all the batch's parts agree
+    on fewer than it should have; else None. A collate_fn may lay samples out as it likes."""
     first = tensor_of(batch)
-    if first is None or samples in first.shape[:1]:  # in every step
+    if first is None or samples in first.shape[:1]:  # the usual case, kept quick
         return None
     if _is_laid_out(batch, samples):
         return None

@@ -1,5 +1,5 @@
-"""What a loss was divided by, where PyTorch tells no shapes of what autograd's nodes give (before
-2.5). divided.py looks at the whole graph, this at the way from the loss to where it is made:
+"""What a loss was divided by, on PyTorch before 2.5, where autograd's nodes have no shapes.
+divided.py reads the whole graph; this file reads the path from the loss to where it is made:
 
      loss ─ add, mul by a number, div by one ─┬─ NllLoss        divided by total_weight
                                               ├─ sum            divided by what the program says
@@ -34,7 +34,7 @@ class _Chain:
         self.has_sums = False
 
     def follow(self, node, divisor=None, factor=None, depth=DEPTH_MOST):
-        """divisor, factor: of what stands before the node; None: nothing does."""
+        """divisor, factor: of the nodes before this one; None: there is none."""
         kind, inputs = kind_of(node), inputs_of(node)
         reduction = getattr(node, "_saved_reduction", None)
         if reduction is not None:
@@ -57,7 +57,7 @@ class _Chain:
             return self._divided(divisor, factor)
         if type(node).__name__ not in DIVIDES or reduction != MEAN:
             return self.samples
-        is_of_part = node._saved_target.numel() < self.samples  # as in a loop over them
+        is_of_part = node._saved_target.numel() < self.samples  # as in a loop over samples
         return self.samples if is_of_part else number_of(node, self.samples)
 
     def _of_sum(self, node, divisor, factor):
@@ -77,7 +77,7 @@ class _Chain:
 
 
 def counted_by_chain(end, samples, whole):
-    """As counted_by() of divided.py. Refuses a loss that is a sum."""
+    """The same as counted_by() of divided.py. Refuses a loss that is a sum."""
     chain = _Chain(samples)
     if end is not None and samples:
         chain.follow(end)

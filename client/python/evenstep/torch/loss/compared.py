@@ -1,11 +1,11 @@
-"""Whether a loss compares the samples of a batch with each other, out of autograd's graph.
+"""Whether a loss compares the samples of a batch with each other, by autograd's graph.
 
-Each node has its own share of the batch, so such a loss is another one on each: a contrastive loss
-has fewer samples to tell apart, a mean over the batch within the network is that of a share. The
-mean over samples that stands at the end of a loss is none of these. The whole graph is gone
-through, some microseconds a node, so a run looks at its first passes alone. What has no graph (a
-mixup of inputs, a threshold out of detached losses) is not seen, but for factors and targets that
-add up to zero: they are less their mean over the batch, as advantages often are.
+Each node has its own share of the batch, so such a loss differs among nodes: a contrastive loss has
+fewer samples to tell apart, and a mean over the batch within the network is that of a share. The
+mean over samples at the end of a loss does not count. The whole graph is searched, which takes some
+microseconds a node, so a run looks only at its first passes. Code without a graph (a mixup of
+inputs, a threshold from detached losses) is not seen. Factors and targets that add up to zero are:
+their mean over the batch was subtracted, as it often is from advantages.
 
     loss ─ mean over the batch ─ … ─ a function of each sample ─┬─ reduction over dimension 0
                                                                 ├─ rows × rows of the same batch
@@ -38,7 +38,7 @@ _TRANSPOSED = {"PermuteBackward", "TBackward", "TransposeBackward"}
 
 
 def _shape(node, of):
-    """Of what a node saved; None: not known."""
+    """The shape of a tensor that a node saved; None: not known."""
     sizes = getattr(node, "_saved_%s_sym_sizes" % of, None)
     if sizes is None and hasattr(node, "_saved_" + of):
         saved = getattr(node, "_saved_" + of)
@@ -47,7 +47,7 @@ def _shape(node, of):
 
 
 def _dimensions(node, rank):
-    """Over which it reduces; None: all of them."""
+    """The dimensions that a node reduces; None: all of them."""
     dims = getattr(node, "_saved_dim", None)
     if dims is None:
         return None
@@ -56,7 +56,8 @@ def _dimensions(node, rank):
 
 
 def _reduces_batch(node, samples):
-    """Over the first dimension, where that has the samples and no other dimension has as many."""
+    """Whether a node reduces the first dimension, where this one has the samples and no other has
+    as many."""
     shape = _shape(node, "self") or _shape(node, "result")
     if not shape or shape[0] != samples:
         return False
@@ -66,7 +67,7 @@ def _reduces_batch(node, samples):
 
 
 def _reduces_chosen(node, samples):
-    """Over rows that were chosen of the batch, to one row: a class's mean."""
+    """Whether a node reduces chosen rows of the batch to one row, like a class's mean."""
     shape = _shape(node, "self")
     if not shape or len(shape) < 2 or _dimensions(node, len(shape)) != {0}:
         return False
@@ -78,8 +79,8 @@ def _reduces_chosen(node, samples):
 
 
 def _factors(node):
-    """The shapes of two matrices that a node multiplies, None for one that is not known; a stack of
-    one matrix is one, as einsum makes it."""
+    """The shapes of the two matrices that a node multiplies; None for an unknown one. A stack of
+    one matrix, which einsum makes, counts as a matrix."""
     shapes = []
     for name in ("self" if kind_of(node) != "AddmmBackward" else "mat1", "mat2"):
         shape = _shape(node, name)
@@ -90,8 +91,8 @@ def _factors(node):
 
 
 def _multiplies_samples(node, samples):
-    """A product of two matrices of the batch: of rows by rows, or of columns by columns; or one
-    that adds rows of the batch with weights, such as a one-hot matrix by classes."""
+    """Whether a node multiplies two matrices of the batch, rows by rows or columns by columns, or
+    adds rows of the batch with weights, as a one-hot matrix of classes does."""
     inputs = inputs_of(node)[-2:]
     first, second = _factors(node)
     if any(map(of_parameters, inputs)) or math.prod(shape_out(node)) == 1:
@@ -107,7 +108,7 @@ def _multiplies_samples(node, samples):
 
 
 def _pairs_samples(node, samples):
-    """Each row beside each other one, by broadcasting: a[:, None] - a[None]."""
+    """Whether broadcasting combines each row with each other one: a[:, None] - a[None]."""
     inputs = inputs_of(node)
     shapes = [shape_out(n) for n in inputs]
     if len(shapes) != 2 or any(len(shape) < 2 for shape in shapes):
@@ -118,8 +119,8 @@ def _pairs_samples(node, samples):
 
 
 def _collects_rows(node, samples):
-    """Rows of the batch that are added to fewer, or to more: those that go back to where they were
-    taken from are none."""
+    """Whether rows of the batch are added into another number of rows. Rows that go back to where
+    they were taken from do not count."""
     source = inputs_of(node)[-1:]
     if not source or node._saved_dim != 0 or of_parameters(source[0]):
         return False
@@ -142,8 +143,9 @@ def _adds_up_to_zero(values, dims=None):
 
 
 def _has_centered(node, kind, samples):
-    """Whether it multiplies by, or is an error of, values of the samples that add up to zero, where
-    those of each sample do not and they are no labels (-1 and 1)."""
+    """Whether a node has factors or targets of the samples that add up to zero. They do not count
+    if each sample's own add up to zero, or if they are whole numbers, such as labels of -1 and
+    1."""
     by = getattr(node, "_saved_target", None)
     if kind == "MulBackward" and len(inputs_of(node)) == 1:
         by = constant_of(node)
@@ -177,7 +179,8 @@ def _compares(node, kind, samples):
 
 
 def _is_of_columns(node, samples):
-    """A mean or sum over the samples, or over parts of them in one row, for each column."""
+    """Whether a node is a mean or sum over the samples, or over parts of them in one row, for each
+    column."""
     while kind_of(node) in ("UnsqueezeBackward", "ViewBackward", "SqueezeBackward"):
         node = inputs_of(node)[0]
     shape = _shape(node, "self") if kind_of(node) in _ADDS else None
@@ -187,8 +190,8 @@ def _is_of_columns(node, samples):
 
 
 def _numbers_of_columns(node, kind, samples):
-    """What is no part of the graph and multiplies such means, or weighs classes of a cross entropy;
-    None: nothing does."""
+    """Numbers outside the graph that multiply such means, or weigh the classes of a cross entropy;
+    None: there are none."""
     weighs = "_saved_weight" if kind.startswith("NllLoss") else "_saved_pos_weight"
     if hasattr(node, weighs):
         return getattr(node, weighs)
@@ -199,19 +202,20 @@ def _numbers_of_columns(node, kind, samples):
 
 
 def _scales(kind, inputs):
-    """A product with, or a quotient by, what the batch has no part in: a number, or one that is
-    learned, such as the weights of several losses."""
+    """Whether a node multiplies or divides by something that does not depend on the batch: a
+    number, or a learned one, such as the weight of one of several losses."""
     if kind == "MulBackward":
         return sum(not of_parameters(n) for n in inputs) == 1
     return kind == "DivBackward" and all(map(of_parameters, inputs[1:]))
 
 
 def compares(end, samples, numbers):
-    """end: the node that gives the loss; samples: of the batch that it is of, at least 2; numbers:
-    a list, which gets tensors of the program's own that multiply means over the batch."""
+    """end: the node of the loss; samples: of its batch, at least 2; numbers: a list that gets the
+    program's own tensors which multiply means over the batch."""
     nodes, seen = [(end, True)], set()
     while nodes and len(seen) < _NODES_MOST:
-        node, at_end = nodes.pop()  # at_end: before the loss's own mean or sum over samples
+        # at_end: the loss's own mean or sum over samples is still to come
+        node, at_end = nodes.pop()
         if (node, at_end) in seen:
             continue
         seen.add((node, at_end))

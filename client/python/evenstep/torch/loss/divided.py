@@ -1,10 +1,11 @@
-"""What a batch's loss was divided by, out of autograd's graph.
+"""What a batch's loss was divided by, by autograd's graph.
 
-A mean over samples weighs samples. A cross entropy with class weights divides by the weights of the
-labels, one with `ignore_index` by the labels that count, `losses[mask].mean()` by those that the
-mask leaves, `(losses * mask).sum() / mask.sum()` by what stands there: in a batch that is shared
-out, each node by its own. So such a batch weighs what its loss was divided by, and the mean over
-nodes is that of the whole batch. A loss that torch.compile made has no such graph.
+A mean over samples has the number of samples as its weight. A cross entropy with class weights
+divides by the weights of the labels, one with `ignore_index` by the number of labels that count,
+`losses[mask].mean()` by the number of chosen losses, `(losses * mask).sum() / mask.sum()` by the
+mask's sum. Where a batch is shared out, each node divides by its own. So the batch's weight is its
+loss's divisor, and the mean over nodes is that of the whole batch. A loss that torch.compile made
+has no such graph.
 
      loss ─ add, mul, div … ─┬─ NllLoss            divided by total_weight
                              ├─ div ─ sum          divided by what the program says
@@ -35,20 +36,20 @@ _MEANS = "means"  # rows.py
 SUMS = {"SumBackward0", "SumBackward1", "NansumBackward0", "DotBackward0"}
 _THROUGH = LINEAR | {"MulBackward", "DivBackward"}
 _MOVES = {"PermuteBackward", "UnsafeViewBackward", "ReshapeAliasBackward"}
-# of one number
+# functions that are not linear; looked at where the result is one number
 _CURVES = {"PowBackward", "AbsBackward", "SqrtBackward", "RsqrtBackward", "ReciprocalBackward"}
 _CURVES |= {"ExpBackward", "LogBackward", "Log1PBackward", "Log2Backward", "Log10Backward"}
 _CURVES |= {"ClampBackward", "ClampMinBackward", "ReluBackward", "SoftplusBackward"}
 _CURVES |= {"TanhBackward", "SigmoidBackward"}
 _DIMS_MOST = 6
 ROUNDING = 1e-6
-MEAN, SUM = 1, 2  # torch's numbers of these reductions
+MEAN, SUM = 1, 2  # torch's numbers for these reductions
 
-_roles = {}  # by a node's class: what of the sets above it is in
+_roles = {}  # by a node's class: the set above that it is in
 
 
 def _role(node):
-    """The set of those above that it is in; of those for values the first alone."""
+    """The set above that a node is in, or ()."""
     if is_mean(node):
         return _MEANS
     role = _roles.get(type(node))
@@ -64,8 +65,8 @@ def _is_one_number(value):
 
 
 def _is_quotient(behind):
-    """Whether values are divided by one number that was computed of them all, before they are
-    added: a cosine of the whole batch."""
+    """Whether values are divided, before they are added, by one number computed of them all, like a
+    cosine of the whole batch."""
     for _ in range(DEPTH_MOST):
         if not behind or kind_of(behind[0]) not in ("MulBackward", "DivBackward"):
             return False
@@ -78,7 +79,8 @@ def _is_quotient(behind):
 
 
 def _reciprocal(products):
-    """What a sum was divided by, if these multiply it; None: not known without waiting."""
+    """The divisor of a sum that these products multiply; None: not known without waiting for a
+    GPU."""
     factor = 1.0
     for node in products:
         value = constant_of(node)
@@ -90,16 +92,16 @@ def _reciprocal(products):
 
 
 def _factor(divisor, products):
-    """By what a mean is scaled; None: not known without waiting."""
+    """The factor of a mean; None: not known without waiting for a GPU."""
     waits = isinstance(divisor, torch.Tensor) and not divisor.is_cpu
     scale = _reciprocal(products) if products else 1.0
     return None if waits or not scale else 1 / scale / float(1 if divisor is None else divisor)
 
 
 def _share(divisor):
-    """Of what a mean is divided by: `(losses * mask).mean() / mask.mean()`, the share of the values
-    that count, which may be none. None: nothing divides it, or a number of the program's own, which
-    autograd keeps as a double or a whole number."""
+    """The share of the values that count, which divides a mean: `(losses * mask).mean() /
+    mask.mean()`. It may be 0. None: nothing divides the mean, or a number of the program's own,
+    which autograd keeps as a double or a whole number."""
     if not isinstance(divisor, torch.Tensor) or not divisor.is_cpu:
         return None
     share = float(divisor)
@@ -108,7 +110,8 @@ def _share(divisor):
 
 
 def _is_of_a_tensor(factor):
-    """Whether it is no number of Python's, such as a mixup's or one that grows with the epochs."""
+    """Whether a factor comes from a tensor. A number of Python's, such as a mixup's or one that
+    grows with the epochs, does not."""
     one = isinstance(factor, torch.Tensor) and factor.numel() == 1
     return one and factor.dtype not in (torch.float64, torch.int64)
 
@@ -118,29 +121,30 @@ def _is_whole(number):
 
 
 class _Found:
-    """What a loss consists of."""
+    """The parts of a loss."""
 
     def __init__(self, end, samples, whole):
         self.samples, self.whole = samples, whole
-        self.totals = []  # what its parts were divided by; None: by the samples
+        self.totals = []  # the divisors of its parts; None: the samples
         self.sums = 0  # parts that nothing divides
         self.ratio = self.curved = self.by_program = self.scaled = self.normalized = False
-        self.by_batch = False  # a number that was computed of tensors divides one
-        self.by_all = False  # the batch size divides one, or what has its size as a factor
-        self.by_either = False  # the batch size, which is the number of this node's values as well
-        self.values = []  # of means that are over other values than so many of each sample
-        self.shares = []  # by which means are divided
+        self.by_batch = False  # the divisor of a part was computed of tensors
+        self.by_all = False  # the divisor of a part is the global batch size, or has it as a factor
+        # the divisor is the global batch size, but also the number of this node's values
+        self.by_either = False
+        self.values = []  # numbers of values of means that do not have equally many of each sample
+        self.shares = []  # the shares that divide means
         self.factors = []  # tensors of one number that multiply means
-        self.averaged = self.by_time = False  # weights of the mean 1; a sum whose rows are times
+        self.averaged = self.by_time = False  # weights whose mean is 1; a sum whose rows are times
         nodes, seen = [(end, None, (), False)], 0
         while nodes and seen < NODES_MOST:
             seen += 1
             nodes += self._look(*nodes.pop())
 
     def _look(self, node, divisor, products, curved):
-        """The nodes behind it; divisor: the nearest tensor or number by which they are divided;
-        products: nodes that multiply them by one; curved: a function that is not linear stands
-        before it."""
+        """Takes in a node, and returns those inputs that are to be looked at. divisor: the nearest
+        tensor or number that divides the node; products: nodes that multiply it by a number;
+        curved: a function that is not linear comes after it."""
         role = _role(node)
         if role is _MEANS and (means := means_behind(node, self.samples)):
             return [(n, divisor, products, curved) for n in means]
@@ -188,7 +192,7 @@ class _Found:
         if kind == "DivBackward":
             by = constant_of(node)
             divisor = by if by is not None and _is_one_number(by) else divisor
-        elif kind == "MulBackward":  # by a factor of the program's own, or a scaler's
+        elif kind == "MulBackward":  # by the program's own factor, or a loss scaler's
             products = (*products, node)
             if len(inputs) == 2 and shape_out(node) == ():
                 self.curved = self.curved or not any(map(of_parameters, inputs))
@@ -212,14 +216,14 @@ class _Found:
 
     @staticmethod
     def _values_of(node):
-        """How many a mean is over."""
+        """How many values a mean is over."""
         inputs = inputs_of(node)
         return math.prod(shape_out(inputs[0])) if inputs else 0
 
     def _take_mean_of_values(self, node, divisor, products):
         rows, values = chosen(node), self._values_of(node)
         if divisor is not None and any(constant_of(n) == values for n in products if values):
-            self._divide(divisor, ())  # times the number of its values it is their sum
+            self._divide(divisor, ())  # a mean times the number of its values is their sum
             return
         self.totals.append(rows)
         if rows is None and is_ragged(node, self.samples):
@@ -236,9 +240,9 @@ class _Found:
         self.factors += [c for c in constants if _is_of_a_tensor(c)]
 
     def _is_part(self, node, divisor, products):
-        """Whether a mean is over a part of the batch and counts as much: one that is too large for
-        the memory goes through the network in parts, each loss times the part, or divided by their
-        number."""
+        """Whether a mean is over a part of the batch and is scaled to that part. A batch that is
+        too large for the memory goes through the network in parts; each part's loss is multiplied
+        by its share, or divided by the number of parts."""
         target, factor = node._saved_target, _factor(divisor, products)
         if factor is None or not 0 < factor < 1 or not target.is_cpu:
             return False
@@ -271,7 +275,7 @@ class _Found:
             self._divide(divisor, products, tuple(shape_of_sum(node))[1:])
 
     def _take_other_sum(self, node, divisor, products):
-        """Over what are no samples at the first look."""
+        """Takes a sum over values that do not look like samples."""
         rows = shape_of_sum(node)[:1]
         if divisor is None and not products:
             self.by_time |= is_by_time(node, self.samples)
@@ -279,7 +283,7 @@ class _Found:
             self.values += [] if of_parameters(node) else [int(rows[0])]  # their mean
 
     def _divide(self, divisor, products, dims=()):
-        """A sum over the samples; dims: what it goes over beside them."""
+        """Takes a sum over the samples. dims: its other dimensions."""
         if divisor is not None:
             self.by_batch |= _is_of_batch(divisor)
             divisor, self.by_program = float(divisor), True
@@ -301,7 +305,8 @@ class _Found:
             self.by_either |= own and divisor == self.whole
 
     def _scaled_within(self, behind, divisor, products):
-        """By what the values are scaled before they are added, and what weighs them."""
+        """The divisor and the products of the values before they are added, and the tensor that
+        weighs them."""
         for _ in range(DEPTH_MOST):
             if len(behind) != 1 or kind_of(behind[0]) not in ("MulBackward", "DivBackward"):
                 break
@@ -320,7 +325,8 @@ class _Found:
 
 
 def _asks_of_gpu(node, samples):
-    """Reading a number of a GPU waits for it: where nothing says that it differs it is not read."""
+    """Whether the divisor is worth reading. Reading a number waits for the GPU, so it is not read
+    where nothing says that it differs from the samples."""
     target = node._saved_target
     plain = node._saved_weight is None and node._saved_ignore_index == -100
     return target.is_cpu or not plain or target.numel() != samples
@@ -335,7 +341,7 @@ def number_of(total, samples):
 
 
 def _apart(totals):
-    """Those of them that differ by more than rounding does, as sums in another order do."""
+    """The divisors that differ by more than the rounding of sums in another order."""
     kept = []
     for total in sorted(totals):
         if not kept or total - kept[-1] > ROUNDING * total:
@@ -344,9 +350,10 @@ def _apart(totals):
 
 
 class Counted:
-    """What a loss is a mean over, or None: the samples; what the program is told, or None; and what
-    of one batch says nothing alone: numbers of values that means are over, which are not as many of
-    each sample; what several means are divided by, and tensors that multiply them."""
+    """What was found of one batch's loss. total: what it is a mean over; None: the samples. told:
+    what the program is told, or None. The others say nothing for one batch alone. values: numbers
+    of values of means that do not have equally many of each sample. shares: the divisors of several
+    means. factors: the tensors that multiply them."""
 
     def __init__(self, total=None, told=None, values=(), shares=(), factors=()):
         self.total, self.told, self.values = total, told, values
@@ -354,8 +361,8 @@ class Counted:
 
 
 def counted_by(end, samples, whole):
-    """end: the node that gives the loss, or None; whole: samples of the global batch. Refuses a
-    loss that is a sum."""
+    """end: the node of the loss, or None; whole: samples of the global batch. Refuses a loss that
+    is a sum."""
     if end is None or not samples:
         return Counted()
     found = _Found(end, samples, whole)
@@ -365,7 +372,8 @@ def counted_by(end, samples, whole):
     if found.sums and not totals:
         raise Error(IS_SUM)
     told = _told_of_sums(found, totals, samples, whole)
-    if len(totals) > 1:  # of pixels and of latent numbers, so many a sample, they are one
+    # means over pixels and over latent numbers, equally many a sample, count as one
+    if len(totals) > 1:
         alike = all(is_multiple(total, samples) for total in totals)
         if not alike and told in (None, DIVIDED_ALIKE):
             told = SEVERAL_MEANS
@@ -383,18 +391,19 @@ def is_multiple(total, samples):
 
 
 def _is_of_batch(divisor):
-    """Python's numbers are kept in 64 bits, and `mask.sum()` in the mask's."""
+    """Whether a divisor was computed of the batch. Autograd keeps Python's numbers in 64 bits, and
+    `mask.sum()` in the mask's type."""
     return isinstance(divisor, torch.Tensor) and divisor.dtype not in (torch.float64, torch.int64)
 
 
 def _told_of_sums(found, totals, samples, whole):
-    """What a sum that was divided by no number of the batch's own is told."""
+    """What the program is told about a sum whose divisor is not the batch's own."""
     odd = {total for total in totals if not is_multiple(total, samples)}
     if found.scaled or (found.sums and totals):
         return SCALED
     if found.by_either:
         return EITHER
-    if not odd and found.by_all:  # by chance a multiple of this node's samples
+    if not odd and found.by_all:  # the divisor is by chance a multiple of this node's samples
         return DIVIDED_ALIKE
     if not found.by_program or not odd:
         return None

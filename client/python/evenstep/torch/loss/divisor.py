@@ -1,7 +1,7 @@
-"""What the batches of a run weigh, one after the other, and what the program is told of it.
+"""The weights of a run's batches, one after the other, and what the program is told of them.
 
-divided.py looks at the graph of one batch. Some of what it finds may be there by chance, so it is
-held against the batches before.
+divided.py reads the graph of one batch. Some of its findings may be chance, so they are compared
+with the batches before.
 """
 
 import torch
@@ -17,13 +17,13 @@ from .told import NORMALIZED, OF_SEVERAL, PENALTY, RAGGED, SCALED, SEVERAL_MEANS
 from .told import UNEVEN
 
 _LOOKS_MOST = 4
-_ALIKE_MOST = 3  # batches in a row: by chance it may be once
+_ALIKE_MOST = 3  # batches in a row; one alone may be chance
 _ADDED = 1e-5
 
 
 def _refuse_sum(each, samples, whole):
-    """One and the same number for each loss makes a sum of them, unless it is one by how many they
-    are."""
+    """Refuses a gradient that is the same number for each loss, which makes a sum, unless the
+    number is 1 / samples."""
     by = 1 / abs(each)
     if abs(by - whole) < ROUNDING * by and samples < whole:
         raise Error(DIVIDED_BY_ALL % (whole, samples))
@@ -44,21 +44,22 @@ def _told_of_gradient(values, gradient, samples, whole):
 
 
 class Divisor:
-    """What the batches of a run weigh, and what the program is told of it, once. looks: passes of
-    which the whole graph is looked at."""
+    """Weighs the batches of a run, and tells the program each sentence once. looks: how many passes
+    have their whole graph searched."""
 
     def __init__(self, run, looks=_LOOKS_MOST):
         self.run, self.said = run, set()
-        self._last, self._alike = None, 0  # batches in a row that were divided by one number
+        self._last, self._alike = None, 0  # batches in a row with the same divisor
         self._unseen = looks
-        self._by_one = self._by_more = False  # sums were divided by 1, and by more
-        self.in_parts = False  # some batch has had several passes, each perhaps over a part of it
-        self._values = ()  # numbers of values that the last batch's means were over
+        self._by_one = self._by_more = False  # sums were divided by 1, and by larger numbers
+        self.in_parts = False  # some batch had several passes, each perhaps over a part of it
+        self._values = ()  # how many values the last batch's means were over
         self._factors, self._factors_unseen = None, _LOOKS_MOST if looks else 0
-        self._numbers = []  # what multiplied means over the batch in the last of them
+        self._numbers = []  # the factors of means over the batch, in the last batch
 
     def of(self, loss, samples, scaled=False):
-        """None: its samples. scaled: a GradScaler has multiplied the loss."""
+        """The weight of a batch; None: its samples. scaled: a GradScaler has multiplied the
+        loss."""
         end = None if loss is None else loss.grad_fn
         if scaled and end is not None:
             end = next(iter(inputs_of(end)), None)
@@ -88,7 +89,7 @@ class Divisor:
         return counted.total
 
     def of_sum(self, loss):
-        """One of prepare(…, reduction="sum"), which weighs 1."""
+        """Looks at a loss of prepare(…, reduction="sum"), whose weight is 1."""
         if self._unseen and loss is not None and loss.grad_fn is not None:
             self._unseen -= 1
             self._say(PENALTY if has_penalty(loss.grad_fn) else None)
@@ -99,13 +100,14 @@ class Divisor:
         return LEAST if self._by_one and self._by_more else None
 
     def _of_values(self, values):
-        """A number that stays is one of another loader's samples, or of the hardest few."""
+        """Tells of numbers of values that change. A number that stays the same comes from another
+        loader's samples, or from the hardest few."""
         before, self._values = self._values, values or self._values
         changes = before and before != self._values
         return RAGGED if changes and not self.in_parts else None
 
     def _of_factors(self, counted):
-        """Of several means, each divided or multiplied by a number of its own, which changes."""
+        """Tells of several means whose own divisors or factors change."""
         if not self._factors_unseen or not (counted.shares or counted.factors):
             return None
         self._factors_unseen -= 1
@@ -124,7 +126,7 @@ class Divisor:
         return None if all(alike) else BALANCED
 
     def judge(self, values, gradient, samples):
-        """Of a pass that begins at a loss for each sample, which get this gradient."""
+        """Judges a pass that begins with one loss for each sample, which get this gradient."""
         told = _told_of_gradient(values, gradient, samples, self.run.global_batch)
         if told is NORMALIZED:
             told = self._after_several(told, 1.0, samples)
@@ -137,7 +139,7 @@ class Divisor:
 
     def _after_several(self, told, total, samples):
         if told is TIMES_COUNT and self._last and self._last[0] is told and self._last[1] != total:
-            raise Error(IS_SUM)  # the number has followed the node's share
+            raise Error(IS_SUM)  # the number has changed with the node's share
         self._alike = self._alike + 1 if self._last == (told, total) else 1
         self._last = (told, total)
         if self._alike < _ALIKE_MOST:

@@ -2,16 +2,16 @@
 
 import torch
 
-# a kind is a class's name without the number that torch gives it: one for tensors, one for a number
+# a kind is a class's name without the number that torch adds: one for tensors, one for a number
 LINEAR = {"AddBackward", "SubBackward", "RsubBackward", "NegBackward", "ToCopyBackward"}
 LINEAR |= {"ViewBackward", "SqueezeBackward"}
-# between values of a tensor and those that are chosen of it
+# nodes between a tensor's values and the chosen ones
 VALUE_BY_VALUE = LINEAR | {"MulBackward", "DivBackward", "PowBackward", "AbsBackward"}
 VALUE_BY_VALUE |= {"SqrtBackward", "ExpBackward", "LogBackward", "ClampBackward"}
 VALUE_BY_VALUE |= {"ClampMinBackward", "SelectBackward", "UnsafeViewBackward", "TBackward"}
 VALUE_BY_VALUE |= {"UnsqueezeBackward", "SoftplusBackward", "ReshapeAliasBackward"}
 VALUE_BY_VALUE |= {"ExpandBackward"}
-# on the way from a penalty, a learned factor or a matrix to its parameters
+# nodes between a penalty, a learned factor or a matrix and its parameters
 _OF_PARAMETERS = VALUE_BY_VALUE | {"SumBackward", "StackBackward", "CatBackward", "PermuteBackward"}
 _OF_PARAMETERS |= {"SigmoidBackward", "TanhBackward", "SoftmaxBackward", "ReciprocalBackward"}
 _OF_PARAMETERS |= {"TransposeBackward", "CloneBackward", "LinalgVectorNormBackward"}
@@ -22,7 +22,7 @@ PAIRS = {"AddBackward", "SubBackward", "MulBackward", "DivBackward"}
 DEPTH_MOST = 8
 _TERMS_MOST = 64
 
-# those of PyTorch before 2.5 have none, and nearly all that is asked of a graph asks for them
+# nodes of PyTorch before 2.5 have no shapes, which nearly every question about a graph needs
 TELLS_SHAPES = hasattr(torch.ones(1, requires_grad=True).exp().grad_fn, "_input_metadata")
 
 _kinds = {}  # by a node's class
@@ -36,7 +36,7 @@ def kind_of(node):
 
 
 def shape_out(node):
-    """Of what a node gives."""
+    """The shape of a node's result."""
     return tuple(node._input_metadata[0].shape)
 
 
@@ -45,13 +45,13 @@ def inputs_of(node):
 
 
 def constant_of(node):
-    """What a product multiplies by, or a quotient divides by, that is no part of the graph."""
+    """The factor of a product, or divisor of a quotient, that is not in the graph."""
     other = node._saved_other
     return node._saved_self if other is None and kind_of(node) == "MulBackward" else other
 
 
 def is_squared_norm(node):
-    """Which is a sum of squares."""
+    """Whether a node is a squared norm, which is a sum of squares."""
     behind = inputs_of(node)
     if kind_of(node) != "PowBackward" or getattr(node, "_saved_exponent", 0) != 2 or not behind:
         return False
@@ -73,7 +73,7 @@ def has_penalty(end):
 
 
 def of_parameters(node, depth=DEPTH_MOST):
-    """A penalty, or a factor that is learned: no samples are in it."""
+    """Whether a node depends on parameters alone, like a penalty or a learned factor."""
     if type(node).__name__ == "AccumulateGrad":
         return True
     inputs, kind = inputs_of(node), kind_of(node)

@@ -1,4 +1,4 @@
-"""Losses of single samples that a program adds up itself.
+"""Losses of single samples, which a program adds up itself:
 
 for x, y in zip(batch, labels): loss = loss + loss_fn(model(x), y), or a stack of such numbers. Each
 is a mean over its own sample's values, so the whole is a sum over the samples of the batch.
@@ -15,7 +15,7 @@ def _is_number(node):
 
 
 def _terms(node):
-    """What was added up to a number, one after the other, or stacked."""
+    """The numbers that were added up one after the other, or stacked."""
     if kind_of(node) == "StackBackward":
         return inputs_of(node)
     terms = []
@@ -29,7 +29,7 @@ def _terms(node):
 
 
 def _is_of_one(node, samples):
-    """Whether a number is made of a part of the batch: its rows are not those of the batch."""
+    """Whether a number comes from a part of the batch, since it has other rows than the batch."""
     for _ in range(DEPTH_MOST):
         inputs = inputs_of(node)
         if not inputs or kind_of(node) in _PICKS:
@@ -42,7 +42,7 @@ def _is_of_one(node, samples):
 
 
 def loop_over_samples(node, samples):
-    """The losses that a loop over the samples of a batch added up; none: it is no such loss."""
+    """The losses that a loop over the samples of a batch added up; empty: there is no such loop."""
     if samples < 2 or kind_of(node) not in ("AddBackward", "StackBackward"):
         return []
     terms = _terms(node)
@@ -51,15 +51,16 @@ def loop_over_samples(node, samples):
     terms = [t for t in terms if not of_parameters(t)]
     if len(terms) < samples:
         return []
-    parts = len(_terms(terms[0]))  # of each loss, and those of the first are terms of the whole
+    # each loss has so many parts, and the first one's are among the terms
+    parts = len(_terms(terms[0]))
     if len(terms) not in (samples, samples + parts - 1):
         return []
     of_one = [t for t in terms if _is_of_one(t, samples)]
-    return of_one if 2 * len(of_one) > samples else []  # some have as many rows by chance
+    return of_one if 2 * len(of_one) > samples else []  # some losses have as many rows by chance
 
 
 def have_own_divisors(losses):
-    """Whether each is divided by a number of its own sample's, as by the boxes of a picture: then
-    it is that sample's mean."""
+    """Whether each loss is divided by a number of its sample, such as the boxes of a picture. Then
+    it is the sample's mean."""
     by = [constant_of(loss) for loss in losses if kind_of(loss) == "DivBackward"]
     return len({None if value is None else float(value) for value in by[:_LOOKS_MOST]}) > 1

@@ -1,7 +1,7 @@
-"""Whether a loss is a mean times the number of what it is over, as YOLO's is: then it is a sum.
+"""Whether a loss is a mean times its own count, like YOLO's. Then it is a sum.
 
-The number is one of the program's own, so it may be a constant that is the node's share by chance.
-It is none once the share has changed and the number with it.
+The factor is a number of the program's own, so it may be a constant that equals the node's share by
+chance. It is not if it changes when the share changes.
 
     loss ─ mul by 20 ─ add ─┬─ mean               20 samples: a sum over them
                             └─ mul by 0.05 ─ mean
@@ -12,11 +12,12 @@ import torch
 from .graph import LINEAR, constant_of, inputs_of, kind_of, of_parameters, shape_out
 
 _NODES_MOST = 32
-_ADDS = {"SumBackward", "MeanBackward"}  # of several losses in one tensor
+_ADDS = {"SumBackward", "MeanBackward"}  # they add several losses in one tensor
 
 
 def _number(node):
-    """By which it multiplies or divides; None: by many, by one that is learned, or on a GPU."""
+    """The number by which a node multiplies or divides; None: it is several numbers, a learned one,
+    or on a GPU."""
     by = constant_of(node) if len(inputs_of(node)) == 1 else None
     if isinstance(by, torch.Tensor):
         by = float(by) if by.is_cpu and by.numel() == 1 else None
@@ -24,14 +25,14 @@ def _number(node):
 
 
 def _counts(node, samples):
-    """The numbers of what a mean is over: samples, and labels that count."""
+    """The counts of a mean: samples, and labels that count."""
     if kind_of(node) not in ("NllLossBackward", "NllLoss2DBackward"):
         return {samples}
     return {samples, float(node._saved_total_weight)} if node._saved_target.is_cpu else {samples}
 
 
 def _behind(node, samples):
-    """What a node that adds or scales has behind it, or None: it is where a loss is made."""
+    """The inputs of a node that adds or scales; None: the node makes a loss."""
     kind, inputs = kind_of(node), inputs_of(node)
     if kind in LINEAR or (kind in ("MulBackward", "DivBackward") and _number(node) is not None):
         return inputs
@@ -42,8 +43,8 @@ def _behind(node, samples):
 
 
 def is_times_its_count(end, samples):
-    """Each part of the loss that `end` gives, but for penalties of parameters, is multiplied by the
-    number of samples or labels that it is over, and not divided by it."""
+    """Whether each part of the loss at node `end`, except penalties of parameters, is multiplied by
+    its number of samples or labels and not divided by it."""
     nodes, parts, seen = [(end, ())], 0, 0
     while nodes and seen < _NODES_MOST:
         node, factors = nodes.pop()

@@ -1,5 +1,5 @@
-"""What a mean or a sum of autograd's graph is over: the samples of a batch, rows that were chosen
-of them, parts of samples in one row, or values of which samples have unequal numbers.
+"""What a mean or a sum in autograd's graph is over: the samples of a batch, chosen rows, parts of
+samples in one row, or values that samples have in unequal numbers.
 
     mean ─ index               rows that a mask chose
     mean ─ cat ─ index         of several masks
@@ -25,7 +25,7 @@ _MEANS = {
     "SoftMarginLossBackward0",
 }
 _CHOOSES = {"IndexBackward", "MaskedSelectBackward"}
-# of many numbers, which are no mean of what each of them gives
+# functions of many numbers that are no mean over them
 EXTREMES = {"MaxBackward", "MinBackward", "MedianBackward", "StdBackward", "VarBackward"}
 EXTREMES |= {"NormBackward", "LinalgVectorNormBackward", "LogsumexpBackward", "DistBackward"}
 _PARTS = {"DiagonalBackward", "SliceBackward", "IndexBackward", "CloneBackward"}
@@ -34,13 +34,13 @@ NODES_MOST = 32
 
 
 def is_mean(node):
-    """Of values, to one number: mean(0) of a row and mean((0, 1)) are such."""
+    """Whether a node is a mean to one number. mean(0) of a row and mean((0, 1)) are too."""
     name = type(node).__name__
     return name in _MEANS or (name == "MeanBackward1" and math.prod(shape_out(node)) == 1)
 
 
 def chosen(node):
-    """Of how many rows that were chosen by a mask or an index a mean is; None: of all."""
+    """The number of rows, chosen by a mask or an index, that a mean is over; None: all rows."""
     for _ in range(DEPTH_MOST):
         inputs = inputs_of(node)
         if not inputs:
@@ -59,7 +59,7 @@ def chosen(node):
 
 
 def keeps_rows(node):
-    """Whether it is a mean or a sum within each row."""
+    """Whether a node is a mean or a sum within each row."""
     if type(node).__name__ not in ("MeanBackward1", "SumBackward1") or not node._saved_dim:
         return False
     rank = len(node._saved_self_sym_sizes)
@@ -67,8 +67,8 @@ def keeps_rows(node):
 
 
 def is_ragged(node, samples):
-    """Whether a mean is over another number of values than the same for each sample, and over none
-    that the batch was reduced to before."""
+    """Whether samples may have unequal numbers of the values of a mean, and these are not values to
+    which the batch was reduced before."""
     inputs = inputs_of(node)
     if not inputs or not shape_out(inputs[0]) or of_parameters(inputs[0]):
         return False
@@ -95,7 +95,8 @@ def shape_of_sum(node):
 
 
 def is_product_over_samples(node, samples):
-    """A row times a column of as many values as the batch has, or einsum("bi,bi->"): a sum."""
+    """Whether a node is a row times a column with one value or more for each sample, like
+    einsum("bi,bi->"). This is a sum over samples."""
     if kind_of(node) not in ("MmBackward", "BmmBackward") or math.prod(shape_out(node)) != 1:
         return False
     if any(map(of_parameters, inputs_of(node))):
@@ -106,7 +107,7 @@ def is_product_over_samples(node, samples):
 
 
 def numbers(samples, dims):
-    """By which a mean over samples may be divided that is over some of these dimensions, too."""
+    """The possible divisors of a mean over samples and over any of these dimensions."""
     found = {samples}
     for n in dims:
         found |= {n * number for number in found}
@@ -114,8 +115,8 @@ def numbers(samples, dims):
 
 
 def _is_of_columns(node, samples):
-    """Whether a sum goes over a matrix of columns by columns, which the batch was reduced to (a
-    covariance): as many of its values as the batch has samples are there by chance."""
+    """Whether a sum is over a matrix of columns by columns (a covariance), to which the batch was
+    reduced. If that has as many rows as the batch has samples, it is by chance."""
     for _ in range(DEPTH_MOST):
         inputs = inputs_of(node)
         if not inputs:
@@ -131,9 +132,9 @@ def _is_of_columns(node, samples):
 
 
 def is_over_samples(node, samples, divisor):
-    """Whether a sum goes over what the batch has: its samples, or parts of them in one row. The
-    tokens of all texts in one row are no multiple of the samples, and are divided by their
-    number, or by that of those which count."""
+    """Whether a sum is over the batch's samples, or over parts of them in one row. The tokens of
+    all texts in one row are no multiple of the samples; their divisor is their number, or the
+    number that counts."""
     shape, inputs = shape_of_sum(node), inputs_of(node)
     if not shape or not inputs or kind_of(inputs[0]) == "StackBackward" or of_parameters(node):
         return False
@@ -149,8 +150,8 @@ def is_over_samples(node, samples, divisor):
 
 
 def is_by_time(node, samples):
-    """Whether a sum goes over values of which the second dimension is that of the samples, or over
-    parts of them, one after the other, that are rows of values."""
+    """Whether a sum is over values with the samples in the second dimension, or over the samples'
+    parts, each a row of values, one after the other."""
     shape, inputs = shape_of_sum(node), inputs_of(node)
     if len(shape) < 2 or not inputs or of_parameters(node) or _is_of_columns(node, samples):
         return False
@@ -161,7 +162,8 @@ def is_by_time(node, samples):
 
 
 def is_mean_over_samples(node, samples):
-    """A mean over the first dimension alone, as a sum over the others takes it."""
+    """Whether a node is a mean over the samples, the first dimension, alone. A sum over the others
+    may follow."""
     return (
         type(node).__name__ == "MeanBackward1"
         and tuple(node._saved_dim) == (0,)
@@ -170,7 +172,7 @@ def is_mean_over_samples(node, samples):
 
 
 def is_sum_over_samples(node, samples):
-    """Over the first dimension, if no other may be that of the samples."""
+    """Whether a node is a sum over the first dimension, and no other can be that of the samples."""
     return (
         type(node).__name__ == "SumBackward1"
         and 0 in node._saved_dim
@@ -180,7 +182,8 @@ def is_sum_over_samples(node, samples):
 
 
 def means_behind(node, samples):
-    """Those that a mean of means is over, if some are over rows that were chosen, as of a class."""
+    """The means that a mean of means is over, if some of them are over chosen rows, such as a
+    class's."""
     stack = inputs_of(node)[:1]
     if not stack or kind_of(stack[0]) != "StackBackward" or loop_over_samples(stack[0], samples):
         return ()

@@ -1,4 +1,4 @@
-"""What a program is told of its loss: sentences, some of which end the run."""
+"""The sentences that tell a program about its loss. Some of them end the run."""
 
 SEVERAL_MEANS = (
     "the loss adds means over several numbers, of samples and of labels with weights or without "
@@ -86,6 +86,6 @@ TIMES_COUNT = (
     "that number is a constant, this makes a sum of it, which prepare(…, reduction=\"sum\") says"
 )
 
-# said where several batches are divided alike: so many samples may count in one by chance
+# said when several batches have the same divisor; in one it may be the number of samples that count
 HALVED, DIVIDED_ALIKE = "a sum times a half or more", "a sum divided by a number"
 OF_SEVERAL = {DIVIDED_BY_ALL, HALVED, DIVIDED_ALIKE, TIMES_COUNT, AVERAGED}
