@@ -156,7 +156,7 @@ static char *read_password(struct serve_config *c, const char *option, struct bu
     return password;
 }
 
-/* Ranks on this host may have a user of their own, with fewer rights than ours. */
+/* Reads the user of Redis for ranks on this host, which may have fewer rights than ours. */
 static void read_keeper(struct serve_config *c, struct buf *bad)
 {
     const char *user = opt_string(c->options, "keeper-user"),
@@ -168,8 +168,8 @@ static void read_keeper(struct serve_config *c, struct buf *bad)
     c->keeper_password = read_password(c, "keeper-password-file", bad);
 }
 
-/* Workers as another user: they pass through our folder, and keep what they receive in one of
- * theirs. */
+/* Reads which user workers run as. They need to pass through our folder, and keep what they receive
+ * in a folder of their own. */
 static void read_run_as(struct serve_config *c, struct buf *bad)
 {
     const char *given = opt_string(c->options, "run-as");
@@ -209,7 +209,8 @@ static void read_sizes(struct serve_config *c, struct buf *bad)
     }
 }
 
-/* An option's items, NULL-terminated; the list alone is the caller's. NULL: memory ran out. */
+/* An option's items, NULL-terminated. The caller frees the list, not the items. NULL: memory ran
+ * out. */
 static const char **list_of(const struct serve_config *c, const char *option)
 {
     int n = opt_count(c->options, option);

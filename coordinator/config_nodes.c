@@ -1,5 +1,5 @@
-/* The nodes of this host: what --local-node and --label say, or the machine itself where neither is
- * given (see config.h). */
+/* The nodes of this host: those that --local-node and --label describe, or the machine itself where
+ * neither is given (see config.h). */
 #include "coordinator/config.h"
 
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* Who may work: see lease.h.
  *
- * Time is measured by the clock that goes on while the machine sleeps, and from before a renewal
- * was sent, so this side never believes in its lease for longer than the store does.
+ * Time is measured by a clock that goes on while the machine sleeps, and a renewal counts from
+ * before it was sent. So this side never believes in its lease for longer than the store does.
  */
 #include "coordinator/lease.h"
 
@@ -55,7 +55,7 @@ static double boot_now(void)
 
 /* ---- the folder ------------------------------------------------------------------------------ */
 
-/* The lock's name for others: this very file, as long as this kernel runs. Containers that share a
+/* The lock's name for others: this file, under this boot of the kernel. Containers that share a
  * folder agree on it, hosts never do. */
 static void name_lock(struct lease *l)
 {
@@ -72,8 +72,8 @@ static void try_lock(struct lease *l)
     l->locked = l->locked || flock(l->lock, LOCK_EX | LOCK_NB) == 0;
 }
 
-/* Two coordinators in one data folder would both run its jobs, and the first to end would stop the
- * store. */
+/* Opens the folder's lock. Two coordinators in one data folder would both run its jobs, and the
+ * first to end would stop the store. */
 static int open_lock(struct lease *l, struct err *e)
 {
     char path[PATH_MAX + 16];
@@ -141,7 +141,8 @@ static int pid_of(const struct store_leader *leader)
     return (int)json_integer_value(json_object_get(leader->who, "pid"));
 }
 
-/* Has it ended? Its folder's lock is ours, and only a process that has ended gives it up. */
+/* Has the leader ended? Yes if we have its folder's lock, since only a process that has ended gives
+ * the lock up. */
 static bool has_ended(const struct lease *l, const struct store_leader *leader)
 {
     return l->locked && strcmp(said(leader, "lock"), l->lock_name) == 0;
@@ -150,7 +151,7 @@ static bool has_ended(const struct lease *l, const struct store_leader *leader)
 static int take(struct lease *l, const char *dead, bool patient, struct store_leader *leader,
                 struct err *e)
 {
-    /* the lock is named by who has it alone: one that leads while a stopped one still has the lock
+    /* only a holder names the lock: a coordinator may lead while a stopped one still holds it, and
      * must not be taken for dead when that one ends */
     json_object_set_new(l->who, "lock", json_string(l->locked ? l->lock_name : ""));
     const struct store_candidate c = {l->instance, l->who, dead, patient, l->store_name};
@@ -162,8 +163,9 @@ static int take(struct lease *l, const char *dead, bool patient, struct store_le
     return rc;
 }
 
-/* Does who has the folder's lock work on another store? The lock's file has the name of its store.
- * Whoever leads here without the lock would be a second one in the folder, not a successor. */
+/* Does the holder of the folder's lock work on another store? The lock's file names its store. A
+ * coordinator that led here without the lock would be a second one in the folder, not a
+ * successor. */
 static bool works_elsewhere(struct lease *l)
 {
     char other[STORE_INSTANCE] = "";
@@ -177,7 +179,7 @@ static bool works_elsewhere(struct lease *l)
     return elsewhere;
 }
 
-/* A store without a name gets one by who takes its lease first. */
+/* Reads the store's name. A store gets its name from the first coordinator that takes its lease. */
 static int learn_store(struct lease *l, struct err *e)
 {
     int rc = store_leader_store(l->store, l->store_name, e);
@@ -199,8 +201,8 @@ static void note_store(const struct lease *l)
 
 /* What a coordinator that waits has seen. */
 struct wait {
-    double reached_at; /* since when the store has answered each time; 0: it did not */
-    double last_age;   /* of the leader's last renewal; negative: none seen yet */
+    double reached_at; /* since when the store has answered without a failure; 0: it has not */
+    double last_age;   /* age of the leader's last renewal; negative: none seen yet */
     char told[STORE_INSTANCE];
 };
 
@@ -224,7 +226,8 @@ static int refuse(const struct store_leader *leader, struct err *e)
     return err_hint(e, "end it, or start this one with --standby to take over when it ends");
 }
 
-/* One try: LEADER_SELF; LEADER_OTHER: another time; negative: never. */
+/* Tries once to take the lease. LEADER_SELF: it is ours; LEADER_OTHER: try again; negative: give
+ * up. */
 static int try_once(struct lease *l, struct wait *w, struct err *e)
 {
     struct store_leader leader = {.instance = ""};
@@ -304,12 +307,12 @@ static void lose(struct lease *l, const struct store_leader *leader)
     }
 }
 
-/* One renewal: the seconds until the next. */
+/* Renews the lease once. Returns the seconds until the next renewal. */
 static double renew_once(struct lease *l)
 {
     struct store_leader leader = {.instance = ""};
     struct err why = {0};
-    try_lock(l); /* of one that stood still when its lease ran out, and has ended since */
+    try_lock(l); /* its holder may have stood still when its lease ran out, and have ended since */
     int rc = take(l, NULL, false, &leader, &why);
     if (rc == LEADER_OTHER) {
         lose(l, &leader);

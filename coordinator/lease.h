@@ -5,9 +5,9 @@
  *   a thread          renews it every second, whatever the scheduler does
  *   lease_lost        another coordinator has it: stop without a further change
  *
- * Who holds the folder's lock knows that the lease of a coordinator of that folder and of this boot
- * is left over from one that has ended, and takes it at once. No process is judged by its number.
- */
+ * If the lease belongs to a coordinator of this folder and this boot, the holder of the folder's
+ * lock knows that it has ended, and takes the lease at once. No process is judged by its number.
+ * */
 #ifndef COORDINATOR_LEASE_H
 #define COORDINATOR_LEASE_H
 
@@ -20,7 +20,7 @@ struct lease_config {
     const char *data_dir; /* absolute; copied, as the others */
     const char *host;     /* name of this host, for other coordinators */
     const char *address;  /* address of its page */
-    bool standby;         /* waits for the end of a coordinator that is there */
+    bool standby;         /* it waits for the end of another coordinator */
     void (*lost)(void);   /* called once, by the lease's thread, when another one has taken over */
 };
 
@@ -28,14 +28,14 @@ struct lease;
 /* ERR_CONFLICT where another coordinator works in this folder (not for a standby). */
 struct lease *lease_open(const struct lease_config *config, struct err *e);
 /* Takes the store's lease, and renews it from then on. A standby waits as long as another
- * coordinator renews it; any other waits only until it is known whether one does: ERR_CONFLICT with
- * who it is. ERR_CANCELLED once *stop is set. */
+ * coordinator renews it. Any other waits only until it knows whether one does, and then fails with
+ * ERR_CONFLICT, which names it. ERR_CANCELLED once *stop is set. */
 int lease_take(struct lease *l, const char *store_url, const char *password,
                const volatile sig_atomic_t *stop, struct err *e);
 /* For store_fence() of every connection; lives as long as the lease. */
 const struct store_fence *lease_fence(const struct lease *l);
-/* Was the lease renewed in time? As long as it was not (the store is away), nothing may be decided.
- * l NULL: true, for a scheduler without rivals. */
+/* Was the lease renewed in time? If not (the store is away), nothing may be decided. l NULL: true,
+ * for a scheduler without rivals. */
 bool lease_held(const struct lease *l);
 /* Another coordinator has taken over. Never true again once it is. */
 bool lease_lost(const struct lease *l);

@@ -4,12 +4,12 @@
  *   service_start() ─► "ready" ─► sched_tick … ─► on SIGTERM: drain, stop
  *                                               ─► when the lease is lost: stop without a change
  *
- * On SIGHUP the files that may change while it runs are looked at at once.
+ * On SIGHUP it reads at once the files that may change while it runs.
  *
- * On a clean stop running jobs write a checkpoint and go back to the queue; on SIGUSR1 and SIGKILL
- * they go on, and the next coordinator adopts them. The private redis-server ends only in the first
- * case. PR_SET_PDEATHSIG would end mpirun with the *thread* that forked it, so it is not set for
- * mpirun.
+ * On a clean stop running jobs write a checkpoint and go back to the queue, and the private
+ * redis-server ends. On SIGUSR1 and SIGKILL jobs and redis-server go on, and the next coordinator
+ * adopts the jobs. PR_SET_PDEATHSIG is not set for mpirun, since it would end mpirun with the
+ * *thread* that forked it.
  */
 #include "coordinator/coordinator.h"
 
@@ -30,7 +30,7 @@
 enum { TURN_MS = 160, AFTER_PULSES_MS = 15 };
 static const double drain_seconds = 20, store_retry_least = 1, store_retry_most = 30;
 
-static int wake_fd = -1; /* the signal handler's way into the loop */
+static int wake_fd = -1; /* the signal handler writes to it to wake the loop */
 static volatile sig_atomic_t told_to_stop, told_to_leave, told_to_read;
 
 static void ring(int fd)
@@ -86,9 +86,9 @@ static void announce(struct service *s)
 
 /* ---- run and stop ---------------------------------------------------------------------------- */
 
-/* Turns follow those of the ranks' pulses (worker/pulse/pulse.c) by 15 ms of wall-clock time, so
- * that what they report reaches browsers soon. If a host's clock is wrong, that takes up to a turn
- * longer. Where more was reported than a turn reads, the next one follows at once. */
+/* Waits for the next turn. Turns follow those of the ranks' pulses (worker/pulse/pulse.c) by 15 ms
+ * of wall-clock time, so that their reports reach browsers soon. If a host's clock is wrong, this
+ * takes up to a turn longer. If a turn could not read all reports, the next one follows at once. */
 static void wait_turn(struct service *s)
 {
     struct pollfd p = {.fd = wake_fd, .events = POLLIN};
@@ -103,8 +103,8 @@ static void wait_turn(struct service *s)
     }
 }
 
-/* Before the turn, so that what a sweep submits starts in the same one. Without the store or the
- * lease nothing is decided. */
+/* Runs before the scheduler, so that jobs which a sweep submits start in the same turn. Without the
+ * store or the lease nothing is decided. */
 static void advance_sweeps(struct service *s)
 {
     if (!sched_store_away(s->sched) && lease_held(s->lease) &&
@@ -113,8 +113,8 @@ static void advance_sweeps(struct service *s)
     }
 }
 
-/* A private store that has died (killed, or its disk was full) is started again. Its append-only
- * file has what it accepted. */
+/* Starts a private store again that has died (killed, or its disk was full). Its append-only file
+ * has all that it accepted. */
 static void watch_store(struct service *s)
 {
     struct err e = {0};
@@ -146,8 +146,8 @@ static void turn(struct service *s)
     watch_store(s);
 }
 
-/* Files that are looked at once a second, or when they are needed, are read now: whoever has
- * changed one finds in the log what came of it. */
+/* Reads now the files that are otherwise read once a second or when they are needed. So someone who
+ * changed one sees the outcome in the log. */
 static void read_again(struct service *s)
 {
     log_info("serve", "told to read its files again: tokens, certificate, quotas", "signal=HUP");
@@ -175,7 +175,7 @@ static void drain(struct service *s)
         log_info("serve", "stopping", "running=%d", sched_running(s->sched));
         sched_drain(s->sched);
         double until = clock_now() + drain_seconds;
-        turn(s); /* takes over jobs that have no run yet */
+        turn(s); /* adopts jobs that have no run yet */
         while (sched_running(s->sched) && clock_now() < until) {
             turn(s);
             clock_sleep(0.05);
@@ -185,12 +185,12 @@ static void drain(struct service *s)
     }
 }
 
-/* SIGUSR1 leaves jobs, nodes and the store as they are for the coordinator that follows, which
- * adopts them.
+/* Stops all parts. After SIGUSR1 jobs, nodes and the store stay as they are for the next
+ * coordinator, which adopts them.
  *
- * Without the lease jobs, nodes, the store and the histories in a shared folder are the other
- * coordinator's: all of them are left alone. So is the scheduler, whose monitors would write the
- * rows that they have not yet written. */
+ * Without the lease jobs, nodes, the store and the histories in a shared folder belong to the other
+ * coordinator, and are left alone. The scheduler is not freed then either, since its monitors would
+ * write their unwritten rows. */
 static void stop(struct service *s)
 {
     bool lost = lease_lost(s->lease), left = lost || told_to_leave;
@@ -222,7 +222,7 @@ static void tell_failure(const struct err *e)
     }
 }
 
-/* Exit status: what systemd and scripts go by (coordinator.h). */
+/* The exit status, on which systemd and scripts rely (coordinator.h). */
 static int status_of(const struct service *s, int rc, bool lost)
 {
     if (rc == -ERR_CANCELLED) {

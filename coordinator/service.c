@@ -73,7 +73,7 @@ static int start_sched(struct service *s, struct err *e)
     return s->sched ? 0 : -(int)e->code;
 }
 
-/* Our own nodes, left by a coordinator that was killed, do not count. */
+/* Do others offer nodes? Our own nodes, left by a killed coordinator, do not count. */
 static bool others_offer_nodes(struct service *s, const json_t *own)
 {
     json_t *nodes = store_nodes(s->store, NULL), *node;
@@ -105,7 +105,7 @@ static int start_nodes(struct service *s, struct err *e)
         json_decref(own);
     }
     setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID",
-           0); /* as NVML counts (common/machine/gpu.c); workers inherit it */
+           0); /* GPUs are numbered as by NVML (common/machine/gpu.c); workers inherit this */
     if (serve_config_probe(c->nodes, c->worker, e) < 0) {
         return -(int)e->code;
     }
@@ -179,7 +179,8 @@ static int start_http(struct service *s, struct err *e)
     return s->http ? 0 : -(int)e->code;
 }
 
-/* From here on no other coordinator works on this store or in this folder (lease.h). */
+/* Takes the lease. From here on no other coordinator works on this store or in this folder
+ * (lease.h). */
 static int start_lease(struct service *s, struct err *e)
 {
     if (opt_flag(s->config.options, "standby")) {
@@ -241,7 +242,7 @@ int service_start(struct service *s, struct err *e)
 
 void service_stop(struct service *s, bool left, bool lost)
 {
-    /* each thread may sleep or wait for the store for half a second: all at the same time */
+    /* each thread may sleep or wait for the store for half a second, so all are told first */
     hosts_tell(s->hosts);
     retention_tell(s->retention);
     webhooks_tell(s->webhooks);

@@ -19,8 +19,8 @@
 static const char unfinished[] = ".part-";
 enum { NAME_MOST = 64, FACTS_BYTES = 64 << 10 };
 
-/* Two uploads may end at the same time. Who holds this checks that the name is free and that there
- * is room, and renames. */
+/* Two uploads may end at the same time. An upload holds this lock while it checks the name and the
+ * room, and renames. */
 static pthread_mutex_t naming = PTHREAD_MUTEX_INITIALIZER;
 
 /* DIR/datasets/ + prefix + name + suffix. */
@@ -55,7 +55,8 @@ static int check_name(const char *name, struct err *e)
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
         "._-";
     size_t n = strlen(name);
-    if (strcmp(name, "samples") == 0) { /* its address shows those of any data set */
+    if (strcmp(name, "samples") == 0) { /* the address /datasets/samples shows samples of any data
+                                           set */
         return err_set(e, ERR_INVALID, "a data set cannot be called 'samples': take another name");
     }
     if (n == 0 || n > NAME_MOST || strspn(name, letters) != n || name[0] == '.' || name[0] == '-') {
@@ -68,7 +69,7 @@ static int check_name(const char *name, struct err *e)
     return 0;
 }
 
-/* Is the name that of a file or folder beneath a root that the operator gave? */
+/* Does a root that the operator gave have a file or folder of this name? */
 static bool is_taken(const struct datasets *d, const char *name)
 {
     char own[PATH_MAX], path[PATH_MAX];
@@ -111,7 +112,7 @@ int64_t datasets_bytes_again(const char *data_dir, struct datasets_known *known)
     return known->bytes;
 }
 
-/* For `bytes` more than there are now. */
+/* Checks that there is room for `bytes` more. */
 static int check_room(const struct datasets *d, int64_t bytes, struct err *e)
 {
     int64_t taken = datasets_bytes(d->data_dir) + bytes;
@@ -158,7 +159,7 @@ static int64_t size_of(FILE *archive)
     return fstat(fileno(archive), &st) == 0 ? (int64_t)st.st_size : 0;
 }
 
-/* The unpacked folder gets its name, unless it is there: *fresh says which. */
+/* Gives the unpacked folder its name, unless the data set is there already. *fresh says which. */
 static int settle(const struct datasets *d, const char *name, const char *from,
                   const struct archive *a, json_t *facts, bool *fresh, struct err *e)
 {
@@ -184,7 +185,7 @@ static int settle(const struct datasets *d, const char *name, const char *from,
     return *fresh ? 0 : err_errno(e, ERR_IO, "cannot keep the data set '%s'", name);
 }
 
-/* Unpacked as `part`/NAME and tried there. */
+/* Tries the data set that is unpacked as `part`/NAME. */
 static json_t *try_out(const char *part, const struct dataset_upload *up, struct archive *a,
                        datasets_show *show, void *ctx, struct jsonx_problems *problems,
                        struct err *e)
@@ -270,7 +271,8 @@ int datasets_delete(const struct datasets *d, struct store *s, const char *name,
         return err_set(e, ERR_CONFLICT, "the job or sweep '%s' needs the data set '%s'", job, name);
     }
     path_of(d->data_dir, "", name, "", path);
-    path_of(d->data_dir, unfinished, name, "", gone); /* what is removed has no name any more */
+    path_of(d->data_dir, unfinished, name, "", gone); /* renamed first, so that nothing half removed
+                                                         keeps the name */
     pthread_mutex_lock(&naming);
     rc = rename(path, gone) == 0 ? 0 : err_errno(e, ERR_IO, "cannot delete '%s'", path);
     if (rc == 0) {

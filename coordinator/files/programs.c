@@ -12,7 +12,7 @@
 
 enum { MANIFEST_BYTES = 1 << 20 };
 
-/* A name is one folder's, and none that is hidden or leads elsewhere. */
+/* Is this the name of one folder, not hidden and not leading elsewhere? */
 static bool is_name(const char *name)
 {
     for (const char *p = name; *p; p++) {
@@ -25,7 +25,7 @@ static bool is_name(const char *name)
 
 /* ---- manifests ------------------------------------------------------------------------------- */
 
-/* An operator's, of the program that lies in DIR/programs/NAME. */
+/* The manifest of a program that an operator put in DIR/programs/NAME. */
 static json_t *read_named(const char *data_dir, const char *name, struct err *e)
 {
     char path[PATH_MAX];
@@ -56,7 +56,7 @@ static json_t *read_named(const char *data_dir, const char *name, struct err *e)
     return j;
 }
 
-/* An uploaded one's; JSON null where it has none. */
+/* The manifest of an uploaded program; JSON null where it has none. */
 static json_t *read_uploaded(const char *data_dir, const char *digest, struct err *e)
 {
     json_t *facts = uploads_get(data_dir, digest, e),

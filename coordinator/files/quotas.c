@@ -10,13 +10,13 @@
 enum { FILE_BYTES = 1 << 20 };
 
 struct quotas {
-    pthread_mutex_t lock; /* of everything below */
+    pthread_mutex_t lock; /* guards everything below */
     struct path_watch file;
     json_t *document; /* owned */
     long version;
 };
 
-/* What the file says, or NULL with every mistake in one message. */
+/* The file's document; NULL with every mistake in one message. */
 static json_t *read_file(const char *path, struct err *e)
 {
     struct jsonx_problems problems = {0};

@@ -8,7 +8,7 @@
 #include "common/err.h"
 #include "job/quota.h"
 
-struct quotas; /* any thread may ask; NULL: there are none, everybody may have everything */
+struct quotas; /* any thread may ask; NULL: there are no quotas */
 struct quotas *quotas_open(const char *file, struct err *e);
 void quotas_close(struct quotas *q); /* NULL is fine */
 /* Reads the file now if it has changed; NULL is fine. */
@@ -17,7 +17,7 @@ void quotas_read_again(struct quotas *q);
 void quotas_find(struct quotas *q, const char *owner, struct quota *out);
 /* As quota_preemption(). */
 struct preemption quotas_preemption(struct quotas *q);
-/* Grows whenever the file was read anew. */
+/* A number that grows each time the file is read anew. */
 long quotas_version(struct quotas *q);
 
 #endif

@@ -46,10 +46,10 @@ struct retention {
     struct ended *jobs; /* owned; sorted by `finished` once they are listed */
     int n, size;
     bool complained, told_full;
-    int64_t total; /* that jobs and programs take */
+    int64_t total; /* bytes of jobs and programs */
     struct datasets_known data;
     pthread_mutex_t lock;
-    json_t *disk; /* under `lock`: what retention_disk tells; owned */
+    json_t *disk; /* guarded by `lock`: the document of retention_disk(); owned */
     pthread_t thread;
     atomic_bool stopping;
 };
@@ -69,7 +69,7 @@ static int tell_size(struct retention *r, const char *job, int64_t bytes, struct
     char text[32];
     snprintf(text, sizeof text, "%lld", (long long)bytes);
     int rc = store_job_set(r->store, job, "disk_bytes", text, e);
-    return rc == -ERR_NOT_FOUND ? 0 : rc; /* deleted meanwhile */
+    return rc == -ERR_NOT_FOUND ? 0 : rc; /* it was deleted meanwhile */
 }
 
 static int measure(struct retention *r, struct ended *job, struct err *e)
@@ -175,7 +175,7 @@ static int read_jobs(struct retention *r, int64_t *open_bytes, struct err *e)
         }
     }
     int left = 0;
-    for (int i = 0; i < r->n; i++) { /* without those that were deleted */
+    for (int i = 0; i < r->n; i++) { /* drops jobs that were deleted */
         if (r->jobs[i].seen) {
             r->jobs[left++] = r->jobs[i];
         }
@@ -197,7 +197,8 @@ enum prune {
 static int prune(struct retention *r, struct ended *job, const char *why, struct err *e)
 {
     char path[PATH_MAX], now[32], by[STORE_ID];
-    int rc = openjobs_name(r->store, job->id, by, e); /* one may begin from this one's files */
+    int rc = openjobs_name(r->store, job->id, by, e); /* another job may begin from this one's
+                                                         files */
     if (rc < 0 || by[0]) {
         return rc < 0 ? rc : PRUNE_KEPT;
     }
@@ -236,7 +237,7 @@ static int keep_newest(struct retention *r, struct err *e)
     return done;
 }
 
-/* Uploaded programs count as well, and those that no job needs go first: they can be uploaded
+/* Uploaded programs count too. Those that no job needs go first, since they can be uploaded
  * again. */
 static int make_room(struct retention *r, int64_t *total, struct err *e)
 {
@@ -282,7 +283,7 @@ static int keep_within(struct retention *r, int64_t open_bytes, struct err *e)
     return done;
 }
 
-/* Removes the rest of what a process that died had begun to remove. */
+/* Finishes the removals that a process had begun when it died. */
 static int finish_pruning(struct retention *r, struct err *e)
 {
     int rc = 0;
@@ -296,8 +297,7 @@ static int finish_pruning(struct retention *r, struct err *e)
 
 /* ---- what could go --------------------------------------------------------------------------- */
 
-/* Of the jobs that have ended, those that finished first: what pruning, and deleting, would give
- * back. */
+/* Lists the jobs that finished first, and how much pruning or deleting each would give back. */
 static json_t *propose(const struct retention *r)
 {
     json_t *list = json_array();
@@ -341,7 +341,7 @@ json_t *retention_disk(struct retention *r)
     out = out ? out
               : json_pack("{s:n, s:n, s:n, s:i, s:[]}", "used_bytes", "max_disk_bytes",
                           "data_bytes", "can_go_bytes", 0, "jobs");
-    /* as it is now: a turn may be long, and the disk full before it is over */
+    /* asked now, since a turn may be long and the disk may fill up meanwhile */
     int64_t left = r ? disk_free(r->data_dir) : -1;
     json_object_set_new(out, "low", json_boolean(is_low(left)));
     json_object_set_new(out, "full", json_boolean(r && disk_is_full(r->data_dir)));
@@ -383,7 +383,7 @@ int retention_turn(struct retention *r, struct err *e)
     if (rc >= 0) {
         rc = within = keep_within(r, open_bytes, e);
     }
-    watch_disk(r); /* with the store away for that very reason too */
+    watch_disk(r); /* also while the store is away, since a full disk may be the reason */
     return rc < 0 ? rc : newest + within;
 }
 
@@ -396,7 +396,8 @@ static void *run(void *arg)
     while (!atomic_load(&r->stopping)) {
         struct err e = {0};
         if (clock_now() >= next) {
-            /* the scheduler reports that the store is away; this is tried again */
+            /* errors are not logged: the scheduler reports that the store is away, and the next
+             * turn tries again */
             retention_turn(r, &e);
             next = clock_now() + turn_seconds;
         }

@@ -1,5 +1,5 @@
-/* Uploaded programs: see uploads.h. The archive is written under another name, synced, and gets its
- * own last: a process that is killed leaves no program half kept. */
+/* Uploaded programs: see uploads.h. The archive is written under a temporary name, synced, and
+ * renamed last. So a process that is killed leaves no half of a program. */
 #include "coordinator/files/uploads.h"
 
 #include <dirent.h>
@@ -168,7 +168,7 @@ static json_t *read_manifest(const char *text, struct jsonx_problems *problems)
     return manifest;
 }
 
-/* NULL: the manifest is malformed, which is a problem. */
+/* The facts of an archive. NULL: its manifest is malformed, which becomes a problem. */
 static json_t *facts_of(const struct archive *a, const char *who, struct jsonx_problems *problems)
 {
     char now[32];

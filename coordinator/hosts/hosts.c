@@ -30,11 +30,11 @@ enum { ANSWER_SECONDS = 30, HOST_NAME = 40, WAIT_MS = 500, NODES_MOST = 256 };
 struct hosts {
     struct store *store; /* the thread's */
     char dir[PATH_MAX];  /* of the keys */
-    char id[SIGN_HEX];   /* of this coordinator: of its data directory */
+    char id[SIGN_HEX];   /* this coordinator's id, which is that of its data directory */
     struct sign_key secret;
     struct sign_seen seen;
     json_t *versions;
-    bool shares_told; /* that hosts have no users of their own */
+    bool shares_told; /* the log has said that hosts have no users of their own */
     pthread_t thread;
     atomic_bool stopping;
 };
@@ -80,7 +80,7 @@ static int check_nodes(struct hosts *h, const struct joining_ask *ask, struct er
     return rc;
 }
 
-/* `join`: the ask as it was sealed, with its nonce and time. */
+/* `join`: the request as it was sealed, with its nonce and time. */
 static int check_join(struct hosts *h, const json_t *join, const struct joining_ask *ask,
                       struct err *e)
 {
@@ -127,7 +127,7 @@ static void answer(struct hosts *h, const char *nonce, const struct joining_answ
     json_decref(body);
 }
 
-/* What a host calls itself, if that is a valid name: the message may be forged. */
+/* The name that a host gives itself, if it is valid: the message may be forged. */
 static const char *name_of(const struct joining_ask *ask)
 {
     const char *host = ask->host;
@@ -142,7 +142,7 @@ static void refuse(struct hosts *h, const struct joining_ask *ask, const char *c
     json_t *refusal = json_pack("{s:s, s:s, s:s, s:s}", "host", name_of(ask), "address",
                                 strlen(ask->address) < 64 ? ask->address : "", "message",
                                 why->message, "hint", why->hint);
-    store_refusal_put(h->store, name_of(ask), refusal, NULL); /* for the page */
+    store_refusal_put(h->store, name_of(ask), refusal, NULL); /* the page shows it */
     json_decref(refusal);
     snprintf(counter, sizeof counter, "join.%s", cause);
     log_warn("hosts", "a host was refused", "cause=%s why=%s", cause,
@@ -173,8 +173,8 @@ static int write_key(struct hosts *h, const char *host, const struct sign_key *k
     return proc_write_file(path, hex, SIGN_HEX, 0600, e);
 }
 
-/* A user of Redis of its own, where the store has users and ours may make them; where not, hosts
- * share one, as their agents were told. */
+/* Gives the host a user of Redis of its own, if the store has users and ours may make them. If not,
+ * hosts share the user that their agents were told. */
 static bool give_user(struct hosts *h, const char *host, const json_t *nodes,
                       const struct sign_key *key)
 {
@@ -195,7 +195,7 @@ static bool give_user(struct hosts *h, const char *host, const json_t *nodes,
     return rc == 0;
 }
 
-/* Redis has forgotten them when it was started anew. */
+/* Makes the users again: a Redis that was restarted has forgotten them. */
 static void give_users_again(struct hosts *h)
 {
     json_t *all = store_hosts(h->store, NULL), *host;
@@ -241,7 +241,8 @@ static int welcome(struct hosts *h, const struct joining_ask *ask, struct err *e
                                  .own_user = own_user};
     answer(h, ask->nonce, &yes);
     store_refusal_remove(h->store, host, NULL);
-    for (size_t i = 0; i < json_array_size(ask->nodes); i++) { /* a new agent, a new beginning */
+    for (size_t i = 0; i < json_array_size(ask->nodes); i++) { /* a new agent's nodes start without
+                                                                  failures */
         store_node_well(h->store, json_string_value(json_array_get(ask->nodes, i)), NULL);
     }
     log_info("hosts", "joined", "host=%s address=%s nodes=%zu", host, ask->address,
@@ -302,7 +303,7 @@ static void *run(void *arg)
     while (!atomic_load(&h->stopping)) {
         told = told || store_secret_put(h->store, HOSTKEY_COORDINATOR, h->id, 0, NULL) >= 0;
         struct err why = {0};
-        loaded = loaded && store_follows(h->store); /* Redis may have been set up anew */
+        loaded = loaded && store_follows(h->store); /* the Redis at this address may be a new one */
         if (!loaded && store_functions_load(h->store, NULL) >= 0) {
             loaded = true;
             give_users_again(h);
@@ -318,7 +319,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* Who this coordinator is: random, kept with the keys it gave. */
+/* Reads this coordinator's id: a random one, kept with the keys that it gave. */
 static int read_id(struct hosts *h, struct err *e)
 {
     char path[PATH_MAX];

@@ -11,7 +11,8 @@
 #include "job/node/node.h"
 #include "store/loads.h"
 
-static const double beat_seconds = 1, asked_seconds = 0.1; /* asked: while interpreters are */
+static const double beat_seconds = 1, asked_seconds = 0.1; /* asked_seconds: while interpreters are
+                                                              being asked */
 
 struct localnodes {
     struct store *store; /* the thread's, after the first heartbeat */
@@ -19,7 +20,7 @@ struct localnodes {
     struct gpus *gpus; /* NULL: none */
     struct loads *loads;
     struct interpreters *interpreters; /* borrowed; NULL: none */
-    bool asked;                        /* they have not all answered yet */
+    bool asked;                        /* some interpreter has not answered yet */
     pthread_t thread;
     pthread_mutex_t lock; /* guards stopping */
     pthread_cond_t wake;

@@ -86,7 +86,7 @@ static char *session_dir(char out[64], const char *parent, const struct attempt 
     return out;
 }
 
-/* A new folder of ours: one that another user put there is not used. */
+/* Makes a new folder. It refuses one that another user put there. */
 static bool make_session_dir(const char *path)
 {
     proc_remove_tree(path, NULL);
@@ -102,7 +102,7 @@ static void clean(const struct attempt *a)
 
 /* ---- where the ranks go ---------------------------------------------------------------------- */
 
-/* worker NULL: this host. */
+/* Adds the worker's host to the list; worker NULL: this host. */
 static void add_host(struct buf *b, const struct plan_worker *worker)
 {
     buf_adds(b, b->len ? "," : "");
@@ -113,8 +113,8 @@ static void add_host(struct buf *b, const struct plan_worker *worker)
     }
 }
 
-/* One name per rank: workers, the keeper here, further servers in turn on the nodes
- * (docs/semantics.md#ranks). */
+/* The list of hosts, one name per rank: the workers, the keeper on this host, then the other
+ * servers over the nodes in turn (docs/semantics.md#ranks). */
 static char *host_list(const struct plan *plan)
 {
     struct buf b;
@@ -129,7 +129,7 @@ static char *host_list(const struct plan *plan)
 
 static void common_options(struct command *c, const struct attempt *a)
 {
-    /* we name the hosts inside jobs of Slurm and Grid Engine too (`ras`) */
+    /* `ras`: the hosts are ours to name, also inside jobs of Slurm and Grid Engine */
     static const char *const fixed[] = {"mpirun",
                                         "--tag-output",
                                         "--oversubscribe",
@@ -162,7 +162,7 @@ static void local_options(struct command *c, const struct attempt *a, int ranks)
     word(c, "--host");
     word(c, print(c, "localhost:%d", ranks));
     option(c, "btl", "vader,self");
-    option(c, "pml", "ob1"); /* the others look for networks */
+    option(c, "pml", "ob1"); /* the others search for networks */
     if (make_session_dir(session_dir(shm, "/dev/shm", a))) {
         option(c, "btl_vader_backing_directory", print(c, "%s", shm));
     }
@@ -214,8 +214,8 @@ static int remote_options(struct command *c, const struct launcher_config *l,
     }
     pair(c, print(c, "EVENSTEP_HOSTS=%s/hosts", l->data_dir));
     pair(c, print(c, "EVENSTEP_MCA_btl_tcp_if_include=%s", network));
-    pair(c, "RES_OPTIONS=timeout:1 attempts:2"); /* Open MPI looks the hosts' names up, and no
-                                                    server knows them */
+    pair(c, "RES_OPTIONS=timeout:1 attempts:2"); /* short, since Open MPI looks up the hosts' names,
+                                                    which no server knows */
     if (make_session_dir(session_dir(shm, "/dev/shm", a))) {
         pair(c, print(c, "EVENSTEP_MCA_btl_vader_backing_directory=%s", shm));
     }
@@ -301,7 +301,7 @@ static int mpirun_start(void *ctx, struct attempt *a, const struct plan *plan, s
 
 /* ---- how it ended ---------------------------------------------------------------------------- */
 
-/* Of evenstep-launch: ts=… mod=launch msg="…" host=alpha why="…". */
+/* Reads a line of evenstep-launch: ts=… mod=launch msg="…" host=alpha why="…". */
 static bool read_no_daemon(struct attempt_end *end)
 {
     char what[sizeof HOSTKEY_NO_DAEMON + 1], why[sizeof end->why];

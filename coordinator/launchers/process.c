@@ -1,9 +1,9 @@
-/* What launchers share: an attempt is a process in a session of its own, whose output goes to a
- * file, so that it outlives the coordinator and is found again by pid and start time.
+/* What launchers share. An attempt is a process in a session of its own, and its output goes to a
+ * file. So it outlives the coordinator, and is found again by pid and start time.
  *
- * Ranks of an mpirun that is killed sometimes stay. Most end by PR_SET_PDEATHSIG; the others are
- * found by their environment, EVENSTEP_JOB and EVENSTEP_ATTEMPT, which no other process has, and
- * never by name alone.
+ * Ranks sometimes survive a killed mpirun. Most end by PR_SET_PDEATHSIG. The others are found by
+ * their environment, EVENSTEP_JOB and EVENSTEP_ATTEMPT, which no other process has; never by name
+ * alone.
  */
 #include "coordinator/launchers/launcher.h"
 
@@ -50,7 +50,7 @@ int attempt_start(const char *data_dir, struct attempt *a, const char *const *ar
 
 /* ---- what it says at the end ----------------------------------------------------------------- */
 
-/* The place of the first word of the list that the line has, or of the list's end. */
+/* The index of the first word in the list that the line contains, or the list's length. */
 static int place_of(const char *const *telling, const char *line)
 {
     int i = 0;
@@ -60,7 +60,8 @@ static int place_of(const char *const *telling, const char *line)
     return i;
 }
 
-/* The line that tells most, or the last one that says anything. Lines of ranks begin with "[1,". */
+/* The line with the best telling word, or the last line that is not empty. Lines of ranks begin
+ * with "[1,". */
 static void last_words(const char *output, const char *const *telling, char *why, size_t bytes)
 {
     size_t n = 0;
@@ -115,7 +116,7 @@ static void marks_of(struct marks *m, const struct attempt *a)
     m->pairs[2] = NULL;
 }
 
-/* The oldest of an attempt's processes is the one that all others come from. */
+/* The oldest process of an attempt is the ancestor of all others. */
 bool attempt_find(void *ctx, struct attempt *a)
 {
     struct marks m;

@@ -1,13 +1,13 @@
 /* How far the monitor has read, kept in the store for the next coordinator, which goes on from
- * there: see parts.h. An attempt that is adopted goes on in the middle, a new one behind the one
- * before.
+ * there: see parts.h. An adopted attempt goes on in its middle, a new one after the end of the
+ * last.
  */
 #include "coordinator/monitor/parts.h"
 
 #include "common/log.h"
 
-/* What waits for the gate is read again by the next coordinator, so the bookmark stays before it.
- */
+/* The bookmark stays before what waits for the gate, so the next coordinator reads that again.
+ * */
 int monitor_save(struct monitor *m, struct err *e)
 {
     struct bookmark b;
@@ -29,7 +29,7 @@ int monitor_save(struct monitor *m, struct err *e)
     json_t *j = bookmark_json(&b);
     int rc = store_doc_set(m->store, m->ours.job, "detail:monitor", j, e);
     json_decref(j);
-    b.left = NULL; /* the ranks' own */
+    b.left = NULL; /* borrowed from the ranks */
     bookmark_release(&b);
     return rc;
 }

@@ -1,14 +1,15 @@
 /* Facts of ranks (job/documents/ranks/fact.h), each handed to the part of the monitor that it
  * concerns.
  *
- * A fact counts if it is sealed with the key of the rank that it names, is one that this rank
- * tells, and is newer than what that rank told before. What is not is dropped, counted and logged:
- * whoever may write to the store can put anything into the stream.
+ * A fact counts if it is sealed with the key of the rank that it names, if it is of a kind that
+ * this rank reports, and if it is newer than the rank's last one. Other facts are dropped, counted
+ * and logged, since anyone who can write to the store can put anything into the stream.
  *
- * It counts for the attempt whose rank sent it. Facts that an attempt left unread are read before
- * the next one starts; of those only results count (evaluations, saved files, what a device
- * measured). Later ones come from processes that should have ended: they are dropped and counted.
- */
+ * A fact counts for the attempt whose rank sent it. Facts that an attempt left unread are read
+ * before the next one starts, and only results among them count (evaluations, saved files, what a
+ * device measured). Later facts come from processes that should have ended; they are dropped and
+ * counted.
+ * */
 #include "coordinator/monitor/parts.h"
 
 #include <math.h>
@@ -19,8 +20,8 @@
 
 enum { FACTS_AT_ONCE = 100, BACKLOG = 50 };
 
-/* Training samples seen at an epoch: of what the keeper loaded, else known for generated data, else
- * from the counters. */
+/* Training samples seen at an epoch. The size of the training set is the one that the keeper
+ * loaded; else it is known for generated data; else it follows from the counters. */
 static double samples_at(const struct monitor *m, double epoch)
 {
     if (m->training_samples > 0) {
@@ -38,7 +39,8 @@ static double samples_at(const struct monitor *m, double epoch)
 
 int64_t monitor_planned_samples(const struct monitor *m)
 {
-    bool open = m->program.global_batch > 0 && m->program.epochs <= 0; /* it ended them itself */
+    bool open = m->program.global_batch > 0 && m->program.epochs <= 0; /* the program decides when
+                                                                          they end */
     double epochs = open                          ? fmax(1, round(m->ranks.epoch))
                     : m->program.global_batch > 0 ? m->program.epochs
                                                   : m->spec->epochs,
@@ -58,9 +60,9 @@ int64_t monitor_planned_samples(const struct monitor *m)
     return ended && made < planned ? made : planned;
 }
 
-/* Steals body. Where many facts wait (BACKLOG), the last evaluation of a read is an event, and the
- * last save of each file: each event waits for the store's disk, and a reader of events asks for
- * what is new anyway. */
+/* Publishes an event. Steals body. Where many facts wait (BACKLOG), only the last evaluation of a
+ * read and the last save of each file become events, since each event waits for the store's disk.
+ * Readers of events ask for the newest state anyway. */
 static int tell(struct monitor *m, const char *type, const char *of, json_t *body, struct err *e)
 {
     int rc = 0;
@@ -96,14 +98,15 @@ static int on_evaluation(struct monitor *m, const struct evaluation *ev, struct 
     if (rc < 0) {
         return rc;
     }
-    /* an earlier coordinator published one of the same step, and could not save that it had */
+    /* an earlier coordinator may have published one of the same step, but not saved that it had */
     evaluations_drop(&m->results.evaluations, ev->step - 1);
     json_t *body = evaluation_json(evaluations_add(&m->results.evaluations, ev, (int64_t)samples));
     m->results.unsaved = true;
     return tell(m, "evaluation", "evaluation", body, e);
 }
 
-/* It is known where the attempt began. What fails is tried again at the next turn. */
+/* Opens the gate, since it is known where the attempt began. If this fails, the next turn tries
+ * again. */
 static int open_gate(struct monitor *m, struct err *e)
 {
     struct evaluations *early = &m->early;
@@ -127,7 +130,7 @@ static int open_gate(struct monitor *m, struct err *e)
     return 0;
 }
 
-/* A keeper's word of where the attempt began may come later. */
+/* Keeps an evaluation that came before the keeper told where the attempt began. */
 static void keep_early(struct monitor *m, struct fact *f)
 {
     if (f->type == FACT_EVALUATION) {
@@ -138,9 +141,9 @@ static void keep_early(struct monitor *m, struct fact *f)
     }
 }
 
-/* What earlier attempts did after the checkpoint is superseded. A first attempt that begins with
- * another job's checkpoint has none before it: what is there is its own, since its first worker's
- * evaluation may come before its keeper's word of where it began. */
+/* Supersedes what earlier attempts did after the checkpoint. A first attempt may begin with another
+ * job's checkpoint, and then there are no earlier ones. An evaluation that is there is its own: the
+ * first worker's may come before the keeper tells where the attempt began. */
 static int on_restored(struct monitor *m, int64_t version, struct err *e)
 {
     int rc = m->ours.attempt > 1 ? history_supersede(m->feed.history, version, e) : 0;
@@ -264,7 +267,7 @@ static int on_returned(struct monitor *m, const struct fact *f, struct err *e)
     return rc;
 }
 
-/* What stays true of an attempt that is over. */
+/* Follows a fact of an attempt that is over: only results stay true. */
 static int on_old(struct monitor *m, const struct fact *f, struct err *e)
 {
     switch (f->type) {
@@ -283,7 +286,7 @@ static int on_old(struct monitor *m, const struct fact *f, struct err *e)
     }
 }
 
-/* The attempt began with nothing: what earlier ones did is superseded. */
+/* The attempt began without a checkpoint, so what earlier ones did is superseded. */
 static int begin_anew(struct monitor *m, struct err *e)
 {
     int rc = history_supersede(m->feed.history, 0, e);
@@ -323,7 +326,7 @@ static int on_own(struct monitor *m, struct fact *f, struct err *e)
     }
 }
 
-/* `disk`: the disk took everything before it. The end of an attempt counts even if the disk did
+/* `disk`: the disk took everything before this fact. The end of an attempt counts even if it did
  * not. */
 static int on_fact(struct monitor *m, struct fact *f, bool old_attempt, bool disk, struct err *e)
 {
@@ -344,7 +347,7 @@ static int on_fact(struct monitor *m, struct fact *f, bool old_attempt, bool dis
     return 0;
 }
 
-/* The attempt and the rank that it claims pick the key that it must be sealed with. */
+/* Opens a sealed fact. The attempt and the rank that it claims pick the key. */
 static int open_fact(struct monitor *m, const json_t *claimed, struct fact *out, struct err *why)
 {
     int64_t attempt, rank;
@@ -360,8 +363,8 @@ static int open_fact(struct monitor *m, const json_t *claimed, struct fact *out,
     return fact_open(out, claimed, key, why);
 }
 
-/* Is it to be believed? Ranks of earlier attempts are not counted any more, so for them who the
- * keeper was is not asked. */
+/* Is the fact to be believed? How many ranks earlier attempts had is no longer known, so it does
+ * not check who their keeper was. */
 static int check_fact(struct monitor *m, const struct fact *f, struct err *why)
 {
     bool own = sender_is(&f->from, &m->ours);
@@ -400,7 +403,7 @@ int monitor_read_facts(struct monitor *m, bool old_attempt, int reads, struct er
         json_t *facts = store_facts_read(m->store, m->ours.job, m->feed.facts, FACTS_AT_ONCE, e),
                *fact;
         if (!facts) {
-            feed_again(&m->feed, before); /* some may have been good */
+            feed_again(&m->feed, before); /* some of them may have been valid */
             return -(e && e->code ? (int)e->code : ERR_UNAVAILABLE);
         }
         size_t i, n = json_array_size(facts);
@@ -421,7 +424,7 @@ int monitor_read_facts(struct monitor *m, bool old_attempt, int reads, struct er
         if (rc >= 0) {
             rc = results_save(&m->results, m->store, m->ours.job, e);
         }
-        if (rc < 0) { /* all of them again at the next turn */
+        if (rc < 0) { /* the next turn reads them all again */
             feed_again(&m->feed, before);
         } else if (m->unsaved) {
             rc = monitor_save(m, e);

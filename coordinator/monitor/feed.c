@@ -6,9 +6,9 @@
 #include <string.h>
 
 enum {
-    READ_ENTRIES = 200, /* of a rank by one request at most, */
-    READ_ROWS = 10000,  /* and about so many rows of all ranks */
-    ENTRY_ROWS = 512    /* of a worker's entry at most (worker/pulse/pulse.c) */
+    READ_ENTRIES = 200, /* of a rank, by one request at most */
+    READ_ROWS = 10000,  /* of all ranks, about */
+    ENTRY_ROWS = 512    /* in a worker's entry, at most (worker/pulse/pulse.c) */
 };
 
 int feed_open(struct feed *f, const struct feed_config *c, struct err *e)
@@ -52,7 +52,8 @@ void feed_close(struct feed *f)
     memset(f, 0, sizeof *f);
 }
 
-/* An entry is of one attempt and one rank, and sealed with that rank's key. */
+/* What is wrong with an entry, or NULL. It must belong to one attempt and one rank, and be sealed
+ * with that rank's key. */
 static const char *wrong_with(const struct feed *f, const struct store_rows *entry)
 {
     struct sign_key seal, sum;
@@ -93,15 +94,15 @@ static int on_rows(void *ctx, const struct store_rows *entry, struct err *e)
     return rc;
 }
 
-/* So many entries of each rank have about `rows` rows, if they are as large as `each`. */
+/* How many entries of each rank have about `rows` rows, if an entry has `each`. */
 static int entries_of(const struct feed *f, int rows, int each)
 {
     int wanted = rows < READ_ROWS ? rows : READ_ROWS, n = wanted / f->ranks / each;
     return n < 1 ? 1 : n < READ_ENTRIES ? n : READ_ENTRIES;
 }
 
-/* A rank with steps of microseconds sends hundreds of rows in an entry, others send one: the first
- * request takes entries for large, and those that follow grow while they are small. */
+/* A rank with steps of microseconds sends hundreds of rows in an entry, others send one. So the
+ * first request assumes large entries, and the next ones ask for more while entries are small. */
 int feed_read(struct feed *f, int most, bool *facts, struct err *e)
 {
     struct store_rows_ask ask = {.tails = f->tails,
@@ -118,7 +119,8 @@ int feed_read(struct feed *f, int most, bool *facts, struct err *e)
         int before = f->taken;
         f->largest = 1;
         n = store_rows_read(f->store, f->job, &ask, e);
-        f->taken = f->taken > before ? f->taken : before + n; /* entries without a row */
+        f->taken = f->taken > before ? f->taken : before + n; /* an entry without a row counts
+                                                                 too */
         full = n == ask.count;
         int next = entries_of(f, most - f->taken, f->largest);
         ask.count = next < 2 * ask.count ? next : 2 * ask.count;

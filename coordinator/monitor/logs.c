@@ -39,13 +39,13 @@ static void append(const struct logs *l, int rank, const struct buf *text)
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (fd >= 0) {
         ssize_t ignored = write(fd, text->data, text->len);
-        (void)ignored; /* a full disk costs log lines, not the job */
+        (void)ignored; /* if the disk is full, log lines are lost, but the job goes on */
         close(fd);
     }
 }
 
-/* mpirun reads 4 KiB of a rank at once and tags each piece, so the rest of a line may stand behind
- * a tag of its own, and behind another rank's line. */
+/* mpirun reads 4 KiB of a rank at a time and tags each piece. So the rest of a line may have a tag
+ * of its own, and may come after another rank's line. */
 static void split_line(struct buf *out, int slots, const char *line)
 {
     struct buf *b = &out[slots - 1];
@@ -64,7 +64,7 @@ static void split_line(struct buf *out, int slots, const char *line)
     buf_adds(b, "\n");
 }
 
-/* Whole lines only; returns how many bytes were split by rank. */
+/* Splits whole lines by rank. Returns how many bytes it took. */
 static size_t split(const struct logs *l, char *text, size_t n)
 {
     int slots = l->ranks + 1;
@@ -104,7 +104,7 @@ void logs_read(struct logs *l, bool all)
         chunk[n] = 0;
         size_t done = split(l, chunk, (size_t)n);
         if (done == 0 && n == CHUNK) {
-            done = (size_t)n; /* a line of a megabyte is no line */
+            done = (size_t)n; /* a megabyte without a line's end is taken as it is */
         }
         l->offset += (long)done;
         if (done == 0) {

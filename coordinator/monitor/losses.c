@@ -96,7 +96,8 @@ void losses_take(struct monitor *m, const struct fact *f)
         return;
     }
     snprintf(w->how, sizeof w->how, "%s", f->lost);
-    if (m->results.has_ended) { /* nobody is to go on, or waits for its last word */
+    if (m->results.has_ended) { /* the attempt is over: nobody waits for this worker's last
+                                   reports */
         w->lost = true;
     } else if (!may_go_on_without(m, rank)) {
         need(m, rank, "");
@@ -123,6 +124,6 @@ void losses_decide(struct monitor *m, double now)
         return;
     }
     if (ranks_fallen(&m->ranks) != rank) {
-        losses_decide(m, now); /* the next one */
+        losses_decide(m, now); /* decides on the next one */
     }
 }

@@ -1,8 +1,8 @@
 /* The monitor's arithmetic: see measure.h.
  *
  * Rows of different workers arrive in batches and out of order, so "the last 100 updates" goes by
- * the rows' step numbers and never by arrival. Under `sync` a step has one row per worker, under a
- * server one row in all; the same rule fits both.
+ * the rows' step numbers, never by arrival. Under `sync` a step has one row per worker, under a
+ * server it has one row in all; the same rule fits both.
  */
 #include "coordinator/monitor/measure.h"
 
@@ -14,7 +14,7 @@
 
 enum {
     USUAL_STEPS = 200,
-    LATE_STEPS = 2 /* at most so many of the newest steps lack rows that are under way */
+    LATE_STEPS = 2 /* at most so many of the newest steps lack rows, which are still under way */
 };
 
 bool recent_init(struct recent_rows *r, int workers)
@@ -55,7 +55,7 @@ double recent_loss(const struct recent_rows *r)
 
 struct step_rows { /* the rows of one step */
     int count;
-    double end; /* of the last of them, seconds since the job's start */
+    double end; /* of the step's last row, in seconds since the job's start */
 };
 
 static struct step_rows rows_of(const struct recent_rows *r, int64_t step)
@@ -70,7 +70,7 @@ static struct step_rows rows_of(const struct recent_rows *r, int64_t step)
     return found;
 }
 
-/* The newest step of which there are as many rows as of the one before it. */
+/* The newest step that has as many rows as the one before it. */
 static int64_t last_whole(const struct recent_rows *r)
 {
     int64_t step = r->step;
@@ -94,8 +94,8 @@ static int64_t step_before(const struct recent_rows *r, int64_t last, double tim
     return newest >= 0 ? newest : oldest;
 }
 
-/* Whole steps alone are counted: under `sync` the rows of one step end within milliseconds of each
- * other, and those of the newest may not all be there yet. */
+/* It counts whole steps only. Under `sync` the rows of a step end within milliseconds of each
+ * other, and those of the newest step may not all have come. */
 double recent_speed(const struct recent_rows *r, double seconds)
 {
     int64_t last = last_whole(r);
@@ -109,8 +109,9 @@ double recent_speed(const struct recent_rows *r, double seconds)
     return end > begin ? samples / (end - begin) : 0;
 }
 
-/* Whether the means begin anew: with the second step in a row over another minibatch. A mean over
- * both would be shown beside the new one. The last slice of an epoch is one such step alone. */
+/* Do the means begin anew? Yes at the second step in a row with another minibatch, since a mean
+ * over both sizes would be shown for the new one. A single such step may be the last slice of an
+ * epoch. */
 static bool begins(struct step_times *t, int64_t batch)
 {
     if (t->count == 0 || (batch != t->of && batch == t->other)) {
@@ -170,7 +171,8 @@ void thin_add(struct thinned *t, const struct row *row)
     if (t->seen++ % t->stride != 0) {
         return;
     }
-    if (t->count == t->most) { /* drops every second one, and from now on takes every second one */
+    if (t->count == t->most) { /* drops every second time, and takes only every second one from now
+                                  on */
         for (size_t i = 0; 2 * i < (size_t)t->count; i++) {
             t->rows[i] = t->rows[2 * i];
         }

@@ -8,7 +8,8 @@
 
 enum { ROWS_PER_TURN = 10000, FACT_READS_PER_TURN = 5 };
 static const double show_seconds = 1.0, flush_seconds = 5.0, profile_seconds_between = 10.0,
-                    beats_seconds = 0.4, guard_seconds = 5; /* a guard looks every second */
+                    beats_seconds = 0.4, guard_seconds = 5; /* a guard reads the control document
+                                                               every second */
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
@@ -23,7 +24,7 @@ static int flush_rows(struct monitor *m, struct err *e)
     return feed_trim(&m->feed, e);
 }
 
-/* Shows new rows and log lines to readers; now and then syncs the history and trims the store. */
+/* Makes new rows and log lines readable; at intervals it syncs the history and trims the store. */
 static int keep_rows(struct monitor *m, double now, struct err *e)
 {
     long logs = m->logs.offset;
@@ -32,7 +33,8 @@ static int keep_rows(struct monitor *m, double now, struct err *e)
     logs_read(&m->logs, false);
     return rc >= 0 && m->logs.offset != logs
                ? monitor_save(m, e)
-               : rc; /* so that the next coordinator does not split them again */
+               : rc; /* the bookmark is saved so that the next coordinator does not split the same
+                        lines again */
 }
 
 /* ---- the turn -------------------------------------------------------------------------------- */
@@ -44,10 +46,10 @@ static int read_rows(struct monitor *m, bool *facts, struct err *e)
     return rc < 0 ? rc : 0;
 }
 
-/* Limits the rows and facts of a turn, so that a long backlog does not make it long: other jobs,
- * and a user who cancels this one, wait for it; and an evaluation after each of many short epochs
- * is a fact each. Reading rows also tells whether a fact waits; the facts are then read first, and
- * the rows after all of them. */
+/* Limits the rows and facts of a turn, since other jobs and a user who cancels this one wait for
+ * its end. Backlogs may be long: an evaluation after each of many short epochs is a fact each.
+ * Reading rows also tells whether a fact waits; then all facts are read first, and the rows after
+ * them. */
 static int read_all(struct monitor *m, double now, int fact_reads, struct err *e)
 {
     bool facts = !m->gate_open;
@@ -95,8 +97,7 @@ static int put_off(int rc, struct err *disk, struct err *e)
     return rc;
 }
 
-/* Of a new attempt: reads a turn's worth of what earlier ones left in the store, facts after all
- * rows. */
+/* Reads a turn's worth of what earlier attempts left in the store: all rows first, then facts. */
 static int take_over(struct monitor *m, double now, struct err *e)
 {
     int rc = feed_read(&m->feed, ROWS_PER_TURN, NULL, e);
@@ -148,7 +149,7 @@ int monitor_finish(struct monitor *m, double now, struct err *e)
 {
     m->beats_at = -1e9;
     int rc = read_all(m, now, FACTS_ALL, e);
-    /* of an attempt that ended before its gate opened too, which has made few steps, if any */
+    /* also after an attempt that ended before its gate opened, which has made few steps, if any */
     if (rc >= 0) {
         rc = feed_read(&m->feed, FEED_ALL, NULL, e);
     }

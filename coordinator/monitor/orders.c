@@ -61,7 +61,7 @@ void orders_close(struct orders *o)
 
 /* ---- workers that are lost ------------------------------------------------------------------- */
 
-/* The place of a rank in the balancer; -1: it is lost. */
+/* The index of a rank in the balancer; -1: it is lost. */
 static int place_of(const struct orders *o, int rank)
 {
     for (int i = 0; i < o->balancer.workers; i++) {
@@ -72,9 +72,9 @@ static int place_of(const struct orders *o, int rank)
     return -1;
 }
 
-/* What the job's batching is for the workers that are not lost, who go into who[]; returns how
- * many they are. Minibatches that the job gives stay their own under a server; else they are
- * weights once one is lost, since a step has the global batch. */
+/* The job's batching for the workers that are not lost. Writes their ranks to who[] and returns how
+ * many they are. Under a server each keeps the minibatch that the job gives it. Else minibatches
+ * become weights once a worker is lost, since a step has the whole global batch. */
 static int those_there(const struct orders *o, struct batching_spec *b, int *who)
 {
     int n = 0, workers = o->ranks->workers;
@@ -93,7 +93,7 @@ static int those_there(const struct orders *o, struct batching_spec *b, int *who
     return n;
 }
 
-/* As measured in this attempt; else what comes from the store, which the caller frees. */
+/* The profile as measured in this attempt; else the store's, which the caller frees. */
 static const struct profile *profile_of(const struct orders *o, int rank, struct profile **stored)
 {
     const struct rank *w = &o->ranks->all[rank];
@@ -106,7 +106,8 @@ static const struct profile *profile_of(const struct orders *o, int rank, struct
     return p->count > 0 ? p : NULL;
 }
 
-/* What is shared out among these workers follows the one before; `reason` begins why. */
+/* Replaces the balancer by `next`, which shares out among these workers. `reason` begins the
+ * assignment's reason. */
 static void take_balancer(struct orders *o, struct balancer *next, const char *reason)
 {
     char why[240];
@@ -121,7 +122,7 @@ static void take_balancer(struct orders *o, struct balancer *next, const char *r
     o->owes = true;
 }
 
-/* Shares minibatches out among all that are there; `reason`: what has changed. */
+/* Shares minibatches out among all workers that are not lost. `reason`: what has changed. */
 static int share_out(struct orders *o, const char *reason, struct err *e)
 {
     struct batching_spec batching;
@@ -151,7 +152,7 @@ int orders_lose(struct orders *o, int rank, struct err *e)
 {
     char reason[80];
     int n = ranks_alive(o->ranks);
-    orders_keep_profiles(o, NULL); /* of the lost one it is the last time */
+    orders_keep_profiles(o, NULL); /* the lost worker's profile is kept for the last time */
     snprintf(reason, sizeof reason, "%.40s left, %d node%s on", o->ranks->names[rank], n,
              n == 1 ? " goes" : "s go");
     return share_out(o, reason, e);
@@ -165,11 +166,12 @@ int orders_join(struct orders *o, int rank, struct err *e)
     return share_out(o, reason, e);
 }
 
-/* One that has left and is not told as lost is on its way back. */
+/* A worker that has left, but is not lost in the control document, is on its way back. */
 static void adopt_seats(struct ranks *ranks, const struct control *c)
 {
     for (int i = 0; i < ranks->workers; i++) {
-        ranks->all[i].seats = ranks->all[i].tries = c->seats[i]; /* until it is there for long */
+        ranks->all[i].seats = ranks->all[i].tries = c->seats[i]; /* all count as tries until it has
+                                                                    run for long */
         ranks->all[i].joining = c->seats[i] > 0 && ranks->all[i].left;
     }
     for (int i = 0; i < c->n_lost; i++) {
@@ -179,7 +181,7 @@ static void adopt_seats(struct ranks *ranks, const struct control *c)
     }
 }
 
-/* Those that the previous coordinator had given up. */
+/* Takes over the workers that the previous coordinator had given up. */
 static void adopt_losses(struct orders *o, struct ranks *ranks, const struct control *c)
 {
     for (int i = 0; i < c->n_lost; i++) {
@@ -194,8 +196,8 @@ static void adopt_losses(struct orders *o, struct ranks *ranks, const struct con
     }
 }
 
-/* The previous coordinator may have changed the minibatches of an adopted attempt since its plan
- * was written. */
+/* Takes over the minibatches, which the previous coordinator may have changed since the plan was
+ * written. */
 void orders_adopt(struct orders *o, struct ranks *ranks)
 {
     json_t *j = store_doc_get(o->store, o->ranks->ours.job, "control", NULL);
@@ -284,7 +286,8 @@ void orders_take_samples(struct orders *o, int64_t samples, bool told)
     o->owes = true;
 }
 
-/* Of a job that lost workers the exchange is that of another number. */
+/* Notes how long a step exchanges. After a loss the exchange is that of fewer workers, so it is not
+ * noted. */
 static void note_exchange(struct exchanged *x, const struct orders *o, const struct rank *w)
 {
     if (w->times.steps >= TRUSTED_STEPS && o->balancer.workers == o->ranks->workers) {
@@ -299,7 +302,8 @@ void orders_settle(struct orders *o)
     balancer_flush(&o->balancer);
 }
 
-/* Several short steps may be one observation of the profile. */
+/* Does the profile rest on enough steps? Rows count too, since several short steps may be one
+ * observation. */
 static bool is_trusted(const struct profile *p, const struct rank *w)
 {
     return w->rows > 0 && p->count > 0 && (p->count >= TRUSTED_STEPS || w->rows >= TRUSTED_STEPS);
@@ -326,7 +330,7 @@ int orders_keep_profiles(const struct orders *o, struct err *e)
 
 /* ---- what is told ---------------------------------------------------------------------------- */
 
-/* The minibatches that the ranks know: shares of the global batch as it was asked. */
+/* The minibatches that the ranks know: shares of the global batch that was asked for. */
 static void share_asked(const struct orders *o, int *sizes)
 {
     const struct balancer *b = &o->balancer;
@@ -337,7 +341,7 @@ static void share_asked(const struct orders *o, int *sizes)
     }
 }
 
-/* NULL: no rank has one. */
+/* The doors of all ranks; NULL: no rank has one. */
 static json_t *list_doors(const struct ranks *ranks)
 {
     json_t *doors = NULL;
@@ -391,7 +395,8 @@ static int write_control(const struct orders *o, struct err *e)
     return rc;
 }
 
-/* The workers come first: the assignment holds whether or not it can be published. */
+/* The workers' document is written first: the assignment holds whether or not it can be
+ * published. */
 static int tell_assignment(struct orders *o, struct err *e)
 {
     char when[32], quoted[300];

@@ -18,10 +18,11 @@ struct orders {
     struct balancer balancer;             /* of the workers that are not lost: */
     int *who;                             /* [balancer.workers] their ranks; owned */
     const char **names;                   /* [balancer.workers] their nodes, into `ranks`; owned */
-    bool in_lockstep;                     /* minibatches of a step sum up to the global batch */
+    bool in_lockstep;                     /* the minibatches of a step sum up to the global batch */
     bool may_balance;                     /* minibatches follow the measured speeds */
     int64_t samples;  /* of the training set; 0: not known, or a user's program has its own */
-    bool narrowed;    /* these are fewer than the global batch, so the balancer shares them out */
+    bool narrowed;    /* `samples` is less than the global batch, so the balancer shares out the
+                         samples */
     bool owes;        /* an assignment was decided and is not written yet */
     bool amends;      /* it replaces the one that was written last */
     bool owes_word;   /* another part of the control document is not written yet */
@@ -71,7 +72,7 @@ int orders_keep_profiles(const struct orders *o, struct err *e);
 void orders_settle(struct orders *o); /* no more rows come: the last steps go into the profiles */
 
 int orders_version(const struct orders *o); /* of the assignment in force */
-/* The minibatch of each rank, 0 of those that are lost: what a step takes of it. sizes[workers] */
+/* sizes[workers]: how many samples a step takes of each rank's minibatch; 0: the rank is lost. */
 void orders_sizes(const struct orders *o, int *sizes);
 /* The line that a rank's minibatch is made from, and the relative standard error of its time; 0, 0
  * where minibatches stay as they are or nothing was measured. */

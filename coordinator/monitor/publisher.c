@@ -13,7 +13,8 @@ static const double live_seconds = 0.4, detail_seconds = 1.0, speed_seconds = 5.
 
 /* ---- workers and servers --------------------------------------------------------------------- */
 
-/* One that is killed after its own end has done its part; one that fails comes to an end, too. */
+/* A rank that is killed after its own end has done its part. A rank that fails comes to its end
+ * too. */
 static bool has_done(const struct rank *w)
 {
     return w->heard && w->beat.phase == PHASE_DONE && fact_tells_kill(w->how);
@@ -72,13 +73,13 @@ static struct live_server server_of(const struct publisher *p, const struct publ
 
 /* ---- the live document ----------------------------------------------------------------------- */
 
-/* What a program reported holds from then on. 0: nobody knows yet. */
+/* The job's epochs. A program's own number holds once it is reported. 0: not known yet. */
 static double epochs_of(const struct publisher_view *v)
 {
     return v->program ? v->program->epochs : v->spec->epochs_open ? 0 : v->spec->epochs;
 }
 
-/* Samples of a step: no more than there are. */
+/* Samples of a step, at most the training set's. */
 static int64_t batch_of(const struct publisher_view *v)
 {
     int64_t asked = v->program ? v->program->global_batch : v->spec->batching.global_batch,
@@ -86,8 +87,8 @@ static int64_t batch_of(const struct publisher_view *v)
     return there > 0 && there < asked ? there : asked;
 }
 
-/* Where a job that succeeded ended: after its epochs, where its program stopped, or at the
- * evaluation that reached its target. */
+/* The epoch at which a job that succeeded ended: its last one, where its program stopped, or that
+ * of the evaluation which reached its target. */
 static double end_epoch(const struct publisher_view *v)
 {
     double epochs = epochs_of(v) > 0 ? epochs_of(v) : round(v->ranks->epoch);
@@ -101,7 +102,8 @@ static double end_epoch(const struct publisher_view *v)
     return reached && last->epoch < epochs ? last->epoch : epochs;
 }
 
-/* Counted, never set: of the plan's samples at the end, of the epochs before. */
+/* The fraction of the job that is done. It is always computed from counters: at the end from the
+ * planned samples, before from the epochs. */
 static double fraction_of(const struct publisher *p, const struct publisher_view *v, double epoch)
 {
     double epochs = epochs_of(v), samples = (double)ranks_samples(v->ranks),
@@ -136,8 +138,8 @@ static struct live_metrics metrics_of(const struct publisher_view *v)
                                  .step_seconds = speed > 0 ? batch_of(v) / speed : 0.0};
 }
 
-/* The ranks of a new attempt have counted nothing yet: progress would be 0, then that of the first
- * of them to step. */
+/* Keeps the last attempt's progress until all ranks have stepped: without it progress would be 0,
+ * and then that of the first rank to step. */
 static void keep_progress(const struct publisher *p, const struct ranks *ranks, json_t *live)
 {
     if (p->before && !p->finished && !ranks_stepped(ranks)) {
@@ -172,7 +174,7 @@ static json_t *live_of(const struct publisher *p, const struct publisher_view *v
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-/* Rows since the last event; NULL: there are none. */
+/* The rows since the last event; NULL: there are none. */
 static json_t *take_points(struct ranks *r)
 {
     json_t *rows = json_array();

@@ -92,7 +92,8 @@ bool ranks_see_row(struct ranks *r, const struct row *row)
 {
     struct rank *w = &r->all[row->rank];
     if (row->step <= w->last_step && row->local_step <= w->last_local) {
-        return false; /* read again because the disk had refused another row of the same read */
+        return false; /* the row is read again, because the disk had refused another row of the same
+                         read */
     }
     w->last_step = row->step;
     w->last_local = row->local_step;
@@ -117,7 +118,8 @@ static void take_beat(struct ranks *r, struct rank *w, const struct beat *fresh)
     r->epoch = fresh->epoch > r->epoch ? fresh->epoch : r->epoch;
 }
 
-/* A late one stays in the store until the rank writes its next; it is counted once. */
+/* Counts a heartbeat that is dropped. It stays in the store until the rank writes the next one, and
+ * is counted once. */
 static void drop_beat(struct ranks *r, struct rank *w, const struct beat *beat, const char *why)
 {
     if (beat->at == 0 || beat->at != w->stray_at) {
@@ -126,7 +128,7 @@ static void drop_beat(struct ranks *r, struct rank *w, const struct beat *beat, 
     }
 }
 
-/* Opens what stands in the store for this rank, with its key. */
+/* Opens the heartbeat that the store has for this rank, with the rank's key. */
 static int open_beat(struct ranks *r, int rank, const json_t *claimed, struct beat *out,
                      struct err *why)
 {
@@ -142,19 +144,20 @@ static int open_beat(struct ranks *r, int rank, const json_t *claimed, struct be
     return rc;
 }
 
-/* One that was put back after a newer one came is dropped. The same one again counts from when it
- * was first seen, whenever it was written anew. */
+/* Takes a heartbeat, unless it is older than the last one: somebody may have put it back. The same
+ * heartbeat written again keeps its first time. */
 static void see_beat(struct ranks *r, int rank, const json_t *j)
 {
     struct beat fresh;
     struct err why = {0};
     struct rank *w = &r->all[rank];
     if (w->left) {
-        return; /* the server knows better */
+        return; /* the server has the exact counters */
     }
     int rc = open_beat(r, rank, j, &fresh, &why);
     if (rc >= 0 && w->seats > 0 && fresh.number <= fact_number_last(w->seats - 1)) {
-        beat_release(&fresh); /* of the process before this one: it stays until the next comes */
+        beat_release(&fresh); /* it is the last process's, and stays in the store until the next one
+                                 comes */
         return;
     }
     if (rc >= 0 && w->heard && fresh.number < w->beat.number) {
@@ -229,15 +232,15 @@ bool ranks_leave(struct ranks *r, struct departure *left)
     return true;
 }
 
-/* Rows that the last process of a rank had not sent yet, when the server had taken so many
- * gradients of it. */
+/* How many rows the last process of a rank had not sent, if the server took `pushes` gradients of
+ * it. */
 static int64_t rows_missing(const struct rank *w, int64_t pushes)
 {
     int64_t missing = w->last_local >= 0 ? pushes - w->last_local : 0;
     return missing > 0 ? missing : 0;
 }
 
-/* What it says of itself comes within a heartbeat. */
+/* Resets what the rank reports; its next heartbeat says it again. */
 static void begin_again(struct rank *w)
 {
     w->lost = w->left = w->joining = false;
@@ -281,7 +284,7 @@ bool ranks_ever_left(const struct ranks *r)
     return false;
 }
 
-/* Workers prepare when all have met; the keeper serves then. */
+/* Is the rank past the start? Once all have met, workers prepare and the keeper serves. */
 static bool has_met(const struct ranks *r, int rank)
 {
     const struct rank *w = &r->all[rank];
@@ -354,7 +357,7 @@ bool ranks_done(const struct ranks *r)
     return true;
 }
 
-/* A user's program makes progress by its heartbeats as long as it computes. */
+/* While a user's program computes, its heartbeats count as progress. */
 static bool is_in_long_step(const struct rank *w, double ago, double patience)
 {
     static const double unmeasured = 3;
@@ -398,8 +401,8 @@ static bool died_unheard(const struct rank *w)
     return (w->lost || w->fallen) && !w->left;
 }
 
-/* Rows of samples that it had not told: each of as many as its newest one. Some may have come after
- * its last heartbeat. */
+/* The number of rows that these unreported samples make, if each has as many as the newest row.
+ * Some of the rows may have come after the last heartbeat. */
 static int64_t rows_of(const struct rank *w, int64_t samples)
 {
     int64_t batch = w->batch > 0 ? w->batch : 1, came = w->last_local - w->beat.updates;
@@ -430,7 +433,7 @@ int64_t ranks_rows_lost(const struct ranks *r)
     for (int i = 0; i < ranks_count(r); i++) {
         sum += r->all[i].beat.rows_dropped + r->all[i].rows_gone;
     }
-    for (int i = 0; i < r->n_left; i++) { /* what a lost worker had not sent yet */
+    for (int i = 0; i < r->n_left; i++) { /* what lost workers had not sent */
         sum += rows_missing(&r->all[r->left[i].who], r->left[i].pushes);
     }
     return sum;

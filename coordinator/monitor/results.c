@@ -36,8 +36,8 @@ int results_save(struct results *r, struct store *store, const char *job, struct
     return rc;
 }
 
-/* How much an end says about why the attempt ended. An echo is a rank that failed because another
- * one did; one that gave up knows less than one that met the failure. */
+/* How much a rank's end says about why the attempt ended. An echo is a rank that failed because
+ * another one did. A rank that gave up knows less than one that met the failure. */
 enum severity { SEVERITY_NONE, SEVERITY_GAVE_UP, SEVERITY_ECHO, SEVERITY_CAUSE };
 
 static enum severity severity(const struct ended *end)

@@ -5,9 +5,9 @@
  *             └──────────── each time for longer ◄──────┼────────────────────┘
  *                                                       └─► it does not come ─► it stays out
  *
- * One that dies again and again stays out: the attempt goes on without it, as it does where no
- * worker can join (plan_takes_back). What died before it was there for `pardon` seconds does not
- * count: an attempt may last for weeks.
+ * A worker that dies again and again stays out. The attempt then goes on without it, as it does
+ * where no worker can join (plan_takes_back). Deaths are forgotten once it has run for `pardon`
+ * seconds, since an attempt may last for weeks.
  */
 #include "coordinator/monitor/parts.h"
 
@@ -33,7 +33,7 @@ static void stay_out(struct monitor *m, int rank, const char *why)
              m->ours.job, m->ours.attempt, rank, w->node, why);
 }
 
-/* What the store did not take is tried again in the next turn. */
+/* If the store does not take it, the next turn tries again. */
 static void start_again(struct monitor *m, int rank, double now)
 {
     struct rank *w = &m->ranks.all[rank];
@@ -47,7 +47,7 @@ static void start_again(struct monitor *m, int rank, double now)
     w->tries++;
     w->joining_at = now;
     w->back_at = 0;
-    w->fell_early = false; /* the one before it, which nobody had let in */
+    w->fell_early = false; /* its last process had died before it was let in */
     log_info("monitor", "a worker is started again", "job=%s attempt=%d rank=%d node=%s times=%d",
              m->ours.job, m->ours.attempt, rank, w->node, w->seats);
 }
@@ -63,7 +63,7 @@ static void decide(struct monitor *m, int rank, double now)
     struct rank *w = &m->ranks.all[rank];
     pardon_deaths(w, now);
     if (w->joining && w->joining_at == 0) {
-        w->joining_at = now; /* an earlier coordinator had it started */
+        w->joining_at = now; /* an earlier coordinator started it */
     }
     if (w->joining && now - w->joining_at > join_patience) {
         returns_end(m, rank);
@@ -72,7 +72,7 @@ static void decide(struct monitor *m, int rank, double now)
     if (!w->left || w->joining || w->stays_out) {
         return;
     }
-    if (w->tries >= RETURNS_MOST || w->seats == UINT8_MAX) { /* as members.h counts them */
+    if (w->tries >= RETURNS_MOST || w->seats == UINT8_MAX) { /* the limit of members.h */
         stay_out(m, rank, "it has died again and again");
     } else if (w->back_at == 0) {
         w->back_at = now + wait_of(w->tries);

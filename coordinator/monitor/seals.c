@@ -13,8 +13,8 @@ enum { RANKS_MOST = SPEC_WORKERS + PLAN_SERVERS, LINE = SIGN_HEX }; /* 64 digits
 
 struct seals {
     char job_dir[PLAN_PATH];
-    /* Of the attempt that was asked for last, and of the one before: a new attempt reads what the
-     * old one left. */
+    /* Keys of one attempt. Those of the last two attempts asked for are kept, since a new attempt
+     * reads what the old one left. */
     struct attempt_keys {
         int attempt, ranks; /* attempt -1: empty */
         struct rank_keys {
@@ -94,7 +94,7 @@ void seals_close(struct seals *s)
     free(s);
 }
 
-/* An attempt without a readable file has no ranks. */
+/* Reads an attempt's keys. Without a readable file the attempt has no ranks. */
 static void load(struct seals *s, int attempt, struct attempt_keys *out)
 {
     char path[PATH_MAX + 32];

@@ -1,13 +1,13 @@
 /* See watchdog.h.
  *
- * While stepping, the deadline follows from the measured steps, and is ten times as long for a rank
- * that works: a rank whose speed halves is not lost, and the balancer adapts to it. Loading,
+ * While ranks step, the deadline follows from the measured steps. It is ten times as long for a
+ * rank that works: a rank whose speed halves is not lost, since the balancer adapts to it. Loading,
  * preparing, evaluating and writing checkpoints have fixed deadlines.
  *
- * One stuck rank makes all others wait, and strategies differ in how long a healthy rank may wait
- * for slower ones (a whole round of steps). So a rank that waits in the exchange is suspected only
- * once no rank of the attempt makes progress, and then the rank with the oldest sign of life is to
- * blame, not the one that waits.
+ * One stuck rank makes all others wait. Under some strategies a healthy rank waits long for slower
+ * ones (a whole round of steps). So a rank that waits in the exchange is suspected only once no
+ * rank of the attempt makes progress. Then the rank with the oldest sign of life is to blame, not
+ * the one that waits.
  */
 #include "coordinator/monitor/watchdog.h"
 
@@ -17,10 +17,10 @@
 
 static const double start_limit = 120, slow_phase_limit = 300, silence_most = 20,
                     unmeasured_limit = 60, comm_least = 5, confirm_seconds = 1.0;
-static const double fresh_seconds = 1.5; /* more than three heartbeats, so no rank gets this old
-                                            between two of them */
+static const double fresh_seconds = 1.5; /* more than three heartbeats, so no heartbeat that comes
+                                            on time is this old */
 static const double slow_times =
-    10; /* how much slower than before a step of a working rank may be */
+    10; /* a step of a working rank may be so many times slower than before */
 
 bool watchdog_is_silent(const struct rank *w)
 {
@@ -28,7 +28,13 @@ bool watchdog_is_silent(const struct rank *w)
 }
 
 enum kind { KIND_STARTING, KIND_SLOW, KIND_COMPUTING, KIND_WAITING, KIND_SERVING, KIND_DONE };
-enum fault { FAULT_NONE, FAULT_WAITS, FAULT_STUCK, FAULT_SILENT }; /* the last one weighs most */
+enum fault {
+    FAULT_NONE,
+    FAULT_WAITS,
+    FAULT_STUCK,
+    FAULT_SILENT
+}; /* in order of weight, the last
+                                                                      one weighs most */
 
 struct signs { /* of one rank */
     int rank;
@@ -36,7 +42,7 @@ struct signs { /* of one rank */
     enum kind kind;
     double silence, progress, comm, work; /* ages in seconds */
     enum fault fault;
-    double age, limit; /* what it is over */
+    double age, limit; /* the age that is over its limit */
 };
 
 static enum kind kind_of(enum phase phase)
@@ -64,8 +70,7 @@ static void accuse(struct signs *s, enum fault fault, double age, double limit)
     }
 }
 
-/* What can be judged from one rank alone; a rank that waits for others is judged together with
- * them. */
+/* Judges one rank alone. A rank that waits for others is judged together with them. */
 static struct signs signs_of(const struct watchdog *dog, const struct ranks *ranks, int r,
                              double slowest, double now)
 {
@@ -83,7 +88,7 @@ static struct signs signs_of(const struct watchdog *dog, const struct ranks *ran
     s.comm = w->beat.comm_age;
     s.work = w->beat.work_age + s.silence;
     if (s.kind == KIND_DONE) {
-        return s; /* it has said all it had to say */
+        return s; /* it has reported its end */
     }
     double own = r < ranks->workers ? step_deadline(&w->times, unmeasured_limit) : slowest;
     bool steps = s.kind != KIND_SLOW || w->rows > 0; /* between two steps a rank may be loading */
@@ -113,8 +118,8 @@ static bool is_worse(const struct signs *a, const struct signs *b)
     return a->fault != b->fault ? a->fault > b->fault : a->age - a->limit > b->age - b->limit;
 }
 
-/* All wait for each other: finds the oldest sign of life. `server`: the one that all of them may
- * wait for, or NULL. */
+/* Finds the rank with the oldest sign of life, where all wait for each other. `server`: the server
+ * that all of them may wait for, or NULL. */
 static void blame(const struct signs *s, int n, const struct signs *server, struct signs *worst)
 {
     struct signs oldest = *worst;

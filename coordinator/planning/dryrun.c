@@ -29,7 +29,7 @@ static const double upload_seconds = 110; /* clients wait for 120 */
 static const int64_t upload_memory = (int64_t)4 << 30;
 static const char batch_pointer[] = "/batching/global_batch";
 
-/* Where a spec says how many nodes it asks for. */
+/* The JSON pointer to the number of nodes that a spec asks for. */
 static const char *nodes_pointer(const struct jobspec *spec)
 {
     return spec->n_nodes ? "/nodes" : "/workers";
@@ -46,7 +46,7 @@ json_t *dryrun_datasets(void *ctx, struct err *e)
     return j;
 }
 
-/* As datasets_show. whole: "--whole", or NULL. */
+/* See datasets_show. whole: "--whole", or NULL. */
 static json_t *show(const struct dryrun *d, const char *roots, const char *path, const char *whole,
                     const struct ask_limits *limits, struct err *e)
 {
@@ -145,7 +145,8 @@ static void warn_overlong(json_t *warnings, const struct placement *p,
     }
 }
 
-/* A global batch above the training set is never full: what a step takes is less than was asked. */
+/* Warns of a global batch above the training set: a step never takes as many samples as was asked
+ * for. */
 static void warn_never_full(json_t *warnings, const struct jobspec *spec, int64_t samples)
 {
     if (samples > 0 && spec->batching.global_batch > samples) {
@@ -172,7 +173,7 @@ static json_t *nodes_json(struct store *store, const struct jobspec *spec,
     for (int i = 0; first && i < p->count; i++) {
         json_t *memory =
             i < checked->workers ? json_integer((json_int_t)checked->memory_bytes[i]) : json_null();
-        /* a program tells the global batch once it runs */
+        /* a program reports its global batch once it runs */
         json_t *batch = spec->batching.global_batch > 0
                             ? json_integer(assign_slice(spec, first->sizes[i], checked->samples))
                             : json_null();
@@ -197,8 +198,8 @@ static bool has_agent(const json_t *nodes)
     return false;
 }
 
-/* Where no host can join, a job that asks for more nodes than there are would wait for ever: this
- * is an error. Elsewhere it waits for hosts to join. */
+/* Can there never be enough nodes? Where no host can join, a job that asks for more nodes than
+ * there are would wait for ever, which is an error. Elsewhere it waits for hosts to join. */
 static bool is_never_enough(const struct dryrun *d, const struct placement_ask *ask,
                             const char *waiting, struct jsonx_problems *problems)
 {
@@ -281,7 +282,8 @@ static json_t *place_job(const struct dryrun *d, struct store *store, const stru
                      warnings, "starts", starts);
 }
 
-/* A virtual job takes no node, but this host may have too little memory for it. */
+/* The answer for a virtual job. It takes no node, but this host may have too little memory for
+ * it. */
 static json_t *virtual_plan(const struct dryrun *d, const struct jobspec *spec, int64_t samples,
                             struct jsonx_problems *problems, struct err *e)
 {
@@ -305,13 +307,13 @@ static int is_checkpoint(const struct dirent *d)
     return end && strcmp(end, ".safetensors") == 0;
 }
 
-/* The network of a program's checkpoint is not known before the program runs: here it is only
- * whether there is one. */
+/* Checks that a program's `init` has a checkpoint. Whether that fits is not known, since the
+ * network is not known before the program runs. */
 static void check_checkpoints(const struct jobspec *spec, const char *path,
                               struct jsonx_problems *problems)
 {
     struct dirent **names;
-    int n = scandir(path, &names, is_checkpoint, NULL); /* of a file: -1 */
+    int n = scandir(path, &names, is_checkpoint, NULL); /* -1 if the path is a file */
     if (n == 0) {
         jsonx_problem(problems, "/init", "cannot continue from '%s': it holds no checkpoint",
                       spec->init);
@@ -353,7 +355,7 @@ json_t *dryrun_plan(void *ctx, const json_t *json, bool programs, struct jsonx_p
         goto out;
     }
     starts_from_file = spec->init[0] && find_init(d, spec, init, problems);
-    if (spec->program.given) { /* it brings network and samples, which are unknown before it runs */
+    if (spec->program.given) { /* its network and samples are unknown before it runs */
         const struct program_rights rights = {.allowed = d->allow_programs, .any = programs};
         programs_check(spec, d->data_dir, rights, problems);
         plan = place_job(d, store, spec, &checked, problems, e);

@@ -1,5 +1,5 @@
-/* See growth.h. Of the time that is left, a cluster of twice the speed saves half; what exchanges
- * cost more is covered by the margin `worth`. */
+/* See growth.h. A cluster of twice the speed saves half of the time that is left. The margin
+ * `worth` covers the higher cost of exchanges. */
 #include "coordinator/planning/growth.h"
 
 static const double usual_cost = 5;

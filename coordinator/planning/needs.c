@@ -22,7 +22,7 @@ static struct node_python python_of(const json_t *node, const json_t *manifest)
     return node_python(node, interpreter ? interpreter : "python3");
 }
 
-/* The name of the first package that the node lacks, with the least version; NULL: none. */
+/* The first package that the node lacks, by name and least version; NULL: none. */
 static const char *lacking(const struct node_python *python, const json_t *manifest,
                            const char **least)
 {

@@ -40,7 +40,7 @@ static bool fits(const json_t *node, const struct placement_ask *ask)
            needs_answer(node, ask->manifest) != NEEDS_LACKING;
 }
 
-/* May it run there, whatever the precision and what its program needs? */
+/* May the job run on this node, apart from its precision and its program's needs? */
 static bool is_meant(const json_t *node, const struct placement_ask *ask)
 {
     const struct jobspec *spec = ask->spec;
@@ -161,7 +161,7 @@ static void explain(struct placement *out, const struct placement_ask *ask, cons
     }
 }
 
-/* How many workers an elastic job gets: what is free, between its bounds. */
+/* How many workers an elastic job gets: the free nodes, between its bounds. */
 static int elastic_size(const struct placement_ask *ask, const struct census *c)
 {
     int min = ask->spec->elastic.min, max = ask->spec->elastic.max;
@@ -170,8 +170,8 @@ static int elastic_size(const struct placement_ask *ask, const struct census *c)
     return size > min ? size : min;
 }
 
-/* How many workers it would get if all nodes were free. A restart goes on with fewer if too few are
- * alive. */
+/* How many workers the job would get if all nodes were free. A restart goes on with fewer if too
+ * few nodes are alive. */
 static int workers_wanted(const struct placement_ask *ask, const struct census *c)
 {
     if (ask->spec->elastic.max > 0) {
@@ -218,7 +218,7 @@ void placement_reserve(struct names *reserved, const struct placement_ask *ask)
 {
     struct census c = count(ask);
     if (c.alive < workers_wanted(ask, &c)) {
-        return; /* it waits for nodes that are not alive, so those that are alive need not idle */
+        return; /* it waits for nodes that are not alive, so nodes that are need not stand idle */
     }
     size_t i;
     json_t *node;

@@ -20,8 +20,8 @@ static int quantum_of(const struct placement *p)
     return least;
 }
 
-/* Relative speeds, for sharing out the test set: samples per second of the profile, else a guess;
- * their mean is 1. */
+/* Notes the nodes' relative speeds, by which the test set is shared out: samples per second of the
+ * profile, else a guess. Their mean is 1. */
 static void note_speeds(struct plan *plan, const struct placement *p,
                         struct profile *const *profiles, int batch)
 {
@@ -74,7 +74,7 @@ static struct profile **note_workers(struct plan *plan, const struct planner_ask
     return profiles;
 }
 
-/* path = ROOT/NAME if that is a file beneath ROOT once links are resolved. */
+/* Sets path to ROOT/NAME if that is a file beneath ROOT once links are resolved. */
 static bool beneath(const char *root, size_t root_len, const char *name, char *path)
 {
     char base[PATH_MAX], asked[PATH_MAX], real[PATH_MAX];
@@ -126,8 +126,8 @@ int planner_find_init(const char *init, const char *roots, const char *data_dir,
         roots);
 }
 
-/* What depends on the number of workers is judged again when a restart has fewer; the global batch
- * stays. */
+/* Checks again what depends on the number of workers, since a restart may have fewer. The global
+ * batch stays. */
 static int check_workers(const struct jobspec *spec, int workers, struct err *e)
 {
     struct jobspec *fewer = workers != spec->workers ? calloc(1, sizeof *fewer) : NULL;

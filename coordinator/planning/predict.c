@@ -5,17 +5,17 @@
  *   the job, its minibatches from these profiles ───────────────┴─► evenstep-simulate
  *                         --timing-only, for each strategy SEEDS times ─► a row each
  *
- * A node's steps vary as they did when it was measured, which costs the strategies that wait for
- * the slowest more than others. A row has the median of its runs, and the least and greatest step.
+ * A node's steps vary as they did when it was measured. This costs strategies that wait for the
+ * slowest node more than others. A row has the median of its runs, and the least and greatest step.
  *
  * Links are first those of ranks on one host. Where the nodes have trained this network together,
  * the links become so slow that the simulated exchange takes as long as the measured one
- * (predict_links.c). So whatever slows the real one, such as ranks that share cores or a network,
- * is in the prediction. It stays approximate: a run ends after some hundred steps, and on nodes
- * that were not measured together the links are a guess. A job with a `cluster` of its own is
- * predicted on that. Minibatches are those that balancing would end with: a run is too short to
- * find them, and would show equal ones, which hold up strategies with a barrier more than others.
- * Each call has its own processes, a folder of its own, and a limit in time.
+ * (predict_links.c). So the prediction includes whatever slows the real exchange, such as ranks
+ * that share cores or a network. It stays approximate: a run ends after some hundred steps, and on
+ * nodes that were not measured together the links are a guess. A job with a `cluster` of its own is
+ * predicted on that cluster. Minibatches are those with which balancing would end. A run is too
+ * short to find them, and would have equal ones, which hold up strategies with a barrier more than
+ * others. Each call has its own processes, folder and time limit.
  */
 #include "coordinator/planning/predict.h"
 
@@ -29,9 +29,9 @@
 #include "job/minibatch/assign.h"
 #include "job/spec/cluster.h"
 
-static const double most_jitter = 0.33; /* that a cluster may have */
+static const double most_jitter = 0.33; /* the most jitter that a cluster may have */
 
-/* How much the steps of a node vary, as a share of one of its usual steps. */
+/* How much the steps of a node vary, as a share of a usual step. */
 static double jitter_of(const struct profile *p)
 {
     int batch = p->weight > 0 ? (int)(p->sb / p->weight + 0.5) : 0;
@@ -45,7 +45,7 @@ static json_t *node_of(const char *name, double fixed, double per_sample, double
                      "seconds_per_sample", per_sample, "jitter", jitter);
 }
 
-/* The placement's nodes as virtual ones; NULL with the name of one that has no profile. */
+/* The placement's nodes as a virtual cluster. NULL: one has no profile, and its name is given. */
 static json_t *cluster_of(const struct placement *p, struct profile *const *profiles,
                           const char **unmeasured)
 {
@@ -63,8 +63,8 @@ static json_t *cluster_of(const struct placement *p, struct profile *const *prof
     return json_pack("{s:o, s:O, s:o}", "nodes", nodes, "links", link, "server", link);
 }
 
-/* The first minibatches that these profiles give, as p->first. Where workers step together,
- * balancing follows what a step has (balancer_narrow). */
+/* Sets p->first to the first minibatches that these profiles give. Where workers step together,
+ * balancing shares out the samples that a step really has (balancer_narrow). */
 static int size_minibatches(struct prediction *p, int workers,
                             const struct profile *const *profiles, struct err *e)
 {
@@ -104,7 +104,7 @@ static int size_virtual(struct prediction *p, const struct cluster *c, struct er
     return rc;
 }
 
-/* The job's own cluster, with each node by its own name. */
+/* Takes the job's own cluster, with each node under its own name. */
 static int take_cluster(struct prediction *p, struct err *e)
 {
     struct jsonx_problems problems = {0};
@@ -131,8 +131,8 @@ static int take_cluster(struct prediction *p, struct err *e)
     return rc;
 }
 
-/* The nodes that the job would get if all were free, and its minibatches on them. 0, or 1 with
- * `reason` if nothing is known of them. */
+/* Finds the nodes that the job would get if all were free, and its minibatches on them. Returns 0,
+ * or 1 with `reason` if nothing is known of these nodes. */
 static int place_job(struct prediction *p, struct store *store, char reason[200], struct err *e)
 {
     json_t *nodes = store_nodes(store, e);

@@ -1,9 +1,9 @@
 /* The links of a predicted cluster: see predict_run.h.
  *
- * Those of one host are known from a measurement of its shared memory. What ranks meet in a job is
- * slower, or faster: they share cores with the threads that exchange, or stand on hosts with a
- * network between them. Where nodes have trained a network together, how long a step exchanged is
- * known, and the links are those that make a simulated step exchange as long. */
+ * Links within a host are known from a measurement of shared memory. In a job they are slower or
+ * faster: ranks share cores with the threads that exchange, or are on hosts with a network between
+ * them. Where nodes have trained this network together, the time that a step exchanged is known.
+ * Then the links are made such that a simulated step exchanges for as long. */
 #include <math.h>
 #include <string.h>
 
@@ -11,10 +11,10 @@
 #include "coordinator/planning/predict_run.h"
 
 enum { TRIES = 8 };
-static const double most_seconds = 2;    /* for all trials */
+static const double most_seconds = 2;    /* of all trials together */
 static const double close_enough = 0.03, /* relative */
-    most_factor = 1e3; /* that links are slower or faster than those of one host */
-/* a message's start, bytes a second of one copy */
+    most_factor = 1e3; /* the most by which links are slower or faster than within a host */
+/* seconds until a message starts; bytes a second of one copy */
 static const double host_latency = 5e-5, host_bandwidth = 1.3e9;
 
 struct trial {
@@ -49,21 +49,23 @@ static int try_links(struct prediction *p, struct trial *t, struct err *e)
     return 0;
 }
 
-/* How far from what is wanted, as a factor's logarithm. */
+/* How far a trial is from the wanted exchange, as the logarithm of a factor. */
 static double off(const struct trial *t, double wanted)
 {
     return fabs(log(fmax(t->seconds, 1e-3 * wanted) / wanted));
 }
 
-/* Where a straight line through two trials meets what is wanted; kept off their ends, since what
- * computing hides makes the true curve flat at first, and a line through it lands too short. */
+/* Where a straight line through two trials meets the wanted exchange. The result stays away from
+ * the trials themselves: the true curve is flat at first, where computing hides the exchange, so
+ * the line falls short. */
 static double between(const struct trial *low, const struct trial *high, double wanted)
 {
     double share = (wanted - low->seconds) / (high->seconds - low->seconds);
     return low->slower + fmin(fmax(share, 0.1), 0.9) * (high->slower - low->slower);
 }
 
-/* Slower links exchange longer: a trial on each side of what is wanted, and then between them. */
+/* The next factor to try. Slower links exchange longer, so it first finds a trial on each side of
+ * the wanted exchange, and then goes between them. */
 static double next_factor(const struct trial *low, const struct trial *high, double wanted)
 {
     if (low->slower > 0 && high->slower > 0) {

@@ -1,5 +1,5 @@
 /* One strategy's row of a prediction: see predict_run.h. The simulator runs SEEDS times at once,
- * each a process of its own; the row is that of the median run. */
+ * each run a process of its own. The row is that of the median run. */
 #include "coordinator/planning/predict_run.h"
 
 #include <stdio.h>
@@ -31,10 +31,11 @@ int predict_batch(const struct prediction *p)
     return p->epoch_samples > 0 && p->epoch_samples < asked ? (int)p->epoch_samples : asked;
 }
 
-/* The minibatches of a simulated job: what a step takes of the first ones. */
+/* The minibatches of a simulated job: how much of the first ones a step takes. */
 struct shares {
     int sizes[SPEC_WORKERS];
-    int sum; /* the simulated global batch; a server gives each worker up to the whole set */
+    int sum; /* the simulated global batch; under a server each worker may get up to the whole
+                set */
 };
 
 static struct shares shares_of(const struct prediction *p, bool server)
@@ -61,7 +62,7 @@ static json_t *batching_of(const struct shares *s, int workers)
     return json_pack("{s:s, s:i, s:o}", "policy", "static", "global_batch", s->sum, "sizes", sizes);
 }
 
-/* The job as it is simulated: this strategy, one epoch of `samples`. */
+/* The spec to simulate: the job with this strategy and one epoch of `samples`. */
 static json_t *job_of(const struct prediction *p, const struct shares *shares, const char *strategy,
                       bool chosen)
 {
@@ -71,7 +72,7 @@ static json_t *job_of(const struct prediction *p, const struct shares *shares, c
     for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++) {
         json_object_del(job, left_out[i]);
     }
-    if (!chosen) { /* what every strategy takes */
+    if (!chosen) { /* takes the values that every strategy accepts */
         json_object_set_new(job, "strategy", json_pack("{s:s}", "type", strategy));
         json_object_set_new(job, "optimizer", json_pack("{s:s}", "type", "sgd"));
     }
@@ -84,9 +85,9 @@ static json_t *job_of(const struct prediction *p, const struct shares *shares, c
     return job;
 }
 
-/* Samples that make about EVENTS events: a push and its answer are about 8, a ring of W about 8 W
- * for each rank. With 16 nodes and slow links the length of a round settles within some hundred
- * steps; a run of 20 shows half of the speed. */
+/* How many samples make about EVENTS events: a push and its answer are about 8 events, a ring of W
+ * ranks about 8 W for each rank. With 16 nodes and slow links the length of a round settles within
+ * some hundred steps; a run of 20 steps shows half of the speed. */
 static int64_t samples_of(const struct prediction *p, bool server, int batch)
 {
     int64_t W = p->workers, per_step = server ? 8 * W : 8 * W * (W < 16 ? W : 16),
@@ -95,8 +96,9 @@ static int64_t samples_of(const struct prediction *p, bool server, int batch)
     return steps * batch;
 }
 
-/* Waits until all have ended. The first failure is the error; those that run too long are stopped.
- */
+/* Waits until all runs have ended, and stops those that take too long. The first failure is the
+ * error.
+ * */
 static int wait_all(const pid_t *pids, int count, struct err *e)
 {
     double until = clock_now() + limit_seconds;
@@ -135,7 +137,7 @@ static int by_rate(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* `runs` in the order of their rates. */
+/* The row of the median run; `runs` are in the order of their rates. */
 static json_t *row_of(const struct prediction *p, const struct summary_read runs[SEEDS],
                       const char *strategy, bool chosen)
 {
@@ -157,7 +159,7 @@ static json_t *row_of(const struct prediction *p, const struct summary_read runs
     return row;
 }
 
-/* What the summaries say that the runs left. */
+/* Reads the summaries of the runs. */
 static int read_runs(const struct prediction *p, const char *strategy, bool chosen,
                      struct predicted *out, struct err *e)
 {

@@ -33,7 +33,7 @@ bool profiles_find(struct store *store, const char *node, const char *device, co
     return found;
 }
 
-/* A profile belongs to a device and a slowdown; one of another slowdown does not apply. */
+/* A profile belongs to a device and a slowdown. It does not apply to another slowdown. */
 struct profile *profiles_of(const struct measured *kept, double slowdown)
 {
     bool says =

@@ -3,9 +3,9 @@
  *   GET jobs/ID/confusion ─► jobs/ID/scored.json of this model?  ─ yes ─► answer
  *                                  no ─► evenstep-worker --evaluate ─► scored.json ─► answer
  *
- * The model's file is evaluated by one process, whatever trained it, so the counts are exact for
- * any strategy and number of workers, and nothing of it happens while a job trains. Classes above
- * 100 are refused: their matrix is no picture any more.
+ * One process evaluates the model's file, however it was trained. So the counts are exact for any
+ * strategy and number of workers, and no training job does this work. Models with more than 100
+ * classes are refused, since their matrix would not be readable.
  */
 #include "coordinator/planning/scoring.h"
 
@@ -26,7 +26,7 @@ enum { CLASSES_MOST = 100, KEPT_BYTES = 16 << 20 };
 static const struct ask_limits limits = {.seconds = 120};
 static const char *const model_name = "model.safetensors";
 
-static pthread_mutex_t busy = PTHREAD_MUTEX_INITIALIZER; /* while one evaluates */
+static pthread_mutex_t busy = PTHREAD_MUTEX_INITIALIZER; /* held while a request evaluates */
 
 struct scoring {
     const struct dryrun *d;
@@ -51,7 +51,7 @@ static int find_model(struct scoring *s, const char *id, struct err *e)
     return 0;
 }
 
-/* NULL: none is kept of this model. */
+/* The kept result; NULL: there is none of this model. */
 static json_t *recall(const struct scoring *s)
 {
     json_t *kept = jsonx_load(s->kept, KEPT_BYTES, NULL), *scored = NULL;
@@ -63,7 +63,7 @@ static json_t *recall(const struct scoring *s)
     return scored;
 }
 
-/* A file that cannot be written costs another evaluation only. */
+/* Keeps the result. If the file cannot be written, the next request evaluates again. */
 static void keep(const struct scoring *s, json_t *scored)
 {
     json_t *kept = json_pack("{s:s, s:O}", "stamp", s->stamp, "scored", scored);
@@ -108,7 +108,8 @@ static json_t *evaluate(const struct scoring *s, struct err *e)
         return NULL;
     }
     if (scored) {
-        json_object_set_new(scored, "model", json_string(model_name)); /* no path of this host */
+        json_object_set_new(scored, "model", json_string(model_name)); /* hides the path on this
+                                                                          host */
         keep(s, scored);
     }
     return scored;
@@ -129,7 +130,7 @@ json_t *scoring_of_job(void *ctx, const char *id, struct err *e)
         err_hint(e, "ask again in a few seconds");
         return NULL;
     }
-    scored = recall(&s); /* the one that was ready meanwhile */
+    scored = recall(&s); /* another request may have finished meanwhile */
     scored = scored ? scored : evaluate(&s, e);
     pthread_mutex_unlock(&busy);
     return scored;

@@ -49,7 +49,7 @@ bool advance_note(const struct sweep *s, struct sweep_runs *runs, const json_t *
 
 /* ---- the budget ------------------------------------------------------------------------------ */
 
-/* Is there room for one more job? A job that asks for more nodes than the budget runs alone. */
+/* Is there room for one more job? A job that asks for more nodes than the budget has runs alone. */
 static bool has_room(const struct sweep *s, const struct sweep_runs *runs, int trial)
 {
     struct sweep_rung rung;

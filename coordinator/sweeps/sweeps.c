@@ -15,13 +15,13 @@
 enum { AT_ONCE = 32 }; /* jobs that one sweep submits in a tick */
 static const double tick_seconds = 0.5;
 
-/* One sweep, as long as it is looked at. */
+/* One sweep, during a tick. */
 struct turn {
     struct store *store;
     struct quotas *quotas;
     const char *id; /* borrowed */
     struct sweep_record kept;
-    bool changed; /* runs are to be written */
+    bool changed; /* the list of runs must be written */
     bool acted;   /* jobs were queued or cancelled */
 };
 
@@ -49,7 +49,7 @@ static json_t *full_spec(const struct turn *t, const struct advance *next, int *
     return full;
 }
 
-/* Queues a job where the owner's quota has room for it: else ERR_QUOTA. */
+/* Queues a job if the owner's quota has room for it; else ERR_QUOTA. */
 static int queue_job(struct turn *t, const json_t *spec, int priority, char id[STORE_ID],
                      struct err *e)
 {
@@ -67,7 +67,7 @@ static int queue_job(struct turn *t, const json_t *spec, int priority, char id[S
     return rc;
 }
 
-/* A trial that this version of the program refuses counts as failed. */
+/* Submits the next trial. A trial that this version of the program refuses counts as failed. */
 static int submit(struct turn *t, const struct advance *next, struct err *e)
 {
     int priority = 0, rc = -ERR_INVALID;
@@ -91,7 +91,7 @@ static int submit(struct turn *t, const struct advance *next, struct err *e)
 
 /* ---- a sweep's turn -------------------------------------------------------------------------- */
 
-/* What the store says of the jobs that have not ended. */
+/* Takes over what the store says of the jobs that have not ended. */
 static int note(struct turn *t, struct err *e)
 {
     json_t *ids = json_array();
@@ -121,7 +121,7 @@ static int cancel_all(struct turn *t, struct err *e)
         }
         rc = store_job_request(t->store, t->kept.runs.all[i].job, "cancel", e);
         t->acted = true;
-        rc = rc == -ERR_NOT_FOUND || rc == -ERR_CONFLICT ? 0 : rc; /* it ended meanwhile */
+        rc = rc == -ERR_NOT_FOUND || rc == -ERR_CONFLICT ? 0 : rc; /* the job ended meanwhile */
     }
     return rc;
 }
@@ -148,7 +148,7 @@ static int advance_sweep(struct turn *t, enum sweep_state *to, struct err *e)
     return rc == -ERR_QUOTA ? 0 : rc; /* it waits */
 }
 
-/* What was submitted is written even if something failed then. */
+/* One turn of a sweep. The list of submitted jobs is written even if something fails after them. */
 static int turn(struct turn *t, struct err *e)
 {
     enum sweep_state to = t->kept.state;

@@ -136,7 +136,7 @@ int attempts_record(struct attempts *a, const struct run *r, struct err *e)
     return rc;
 }
 
-/* The link that points to the job's pause, or to the end of the list. */
+/* The pointer in the list that points to the job's pause, or the list's last one. */
 static struct pause **pause_of(struct pause **at, const char *job)
 {
     while (*at && strcmp((*at)->job, job) != 0) {
@@ -157,7 +157,7 @@ void attempts_back_off(struct attempts *a, const char *job, double lasted, doubl
         snprintf(p->job, sizeof p->job, "%s", job);
         *at = p;
     }
-    if (p) { /* where memory ran out it does not wait */
+    if (p) { /* if memory runs out, the job does not wait */
         int quick = ++p->quick;
         double seconds = quick < 3 ? 0 : quick > 9 ? pause_most : 1 << (quick - 3);
         p->until = now + (seconds < pause_most ? seconds : pause_most);
@@ -184,7 +184,7 @@ int attempts_watch(struct attempts *a, struct run *r, bool adopted, double now, 
                                .adopted = adopted,
                                .now = now};
     if (r->launcher == a->simulator) {
-        return 0; /* it has no ranks that report to the store */
+        return 0; /* a virtual attempt has no ranks that report to the store */
     }
     r->monitor = monitor_open(&c, e);
     return r->monitor ? 0 : -(int)e->code;

@@ -1,8 +1,8 @@
-/* See elastic.h. Which nodes a job would get is asked of the placement itself, with the nodes that
- * it may not have reserved; whether that is worth a change of its size, of growth.h.
+/* See elastic.h. The placement says which nodes a job would get; the nodes that it may not have are
+ * reserved for this. growth.h says whether a change of size is worth it.
  *
  * Jobs grow in the order in which they would start: priority, then the owner who uses fewer nodes,
- * then age. What one is to get, the next one does not.
+ * then age. Nodes that one job is to get are not offered to the next.
  */
 #include "coordinator/turn/elastic.h"
 
@@ -28,7 +28,7 @@ void elastic_release(struct elastic *x)
 
 /* ---- nodes that could be had ----------------------------------------------------------------- */
 
-/* Is it claimed by an attempt that has lost its worker on it? */
+/* Is the node claimed by an attempt that has lost its worker there? */
 static bool is_left(const struct attempts *a, const json_t *node)
 {
     const struct run *r =
@@ -41,8 +41,8 @@ static bool is_left(const struct attempts *a, const json_t *node)
     return false;
 }
 
-/* Notes since when each node is free. Those that are not free for long enough yet, and that nobody
- * uses, are added to `unsettled`. */
+/* Notes since when each node is free. Adds to `unsettled` the nodes that nobody uses, but that have
+ * not been free for long enough. */
 static void note_free(struct elastic *x, const struct attempts *a, const json_t *nodes, double now,
                       struct names *unsettled)
 {
@@ -87,7 +87,7 @@ static double seconds_left(const struct run *r, double now)
     return (double)(planned - counted) * spent / done;
 }
 
-/* Whoever waits for the nodes that it has does not get them. */
+/* Takes the run's own nodes out of `reserved`: a job that waits for them does not get them. */
 static void keep_own(struct names *reserved, const struct run *r)
 {
     for (int i = 0; i < r->plan->n_workers; i++) {
@@ -97,7 +97,7 @@ static void keep_own(struct names *reserved, const struct run *r)
     }
 }
 
-/* The speed of the nodes that it has, as the placement guesses it for all of them. */
+/* The speed of the run's nodes together, as the placement guesses it. */
 static double speed_of(const struct run *r, const struct placement_ask *ask)
 {
     struct placement_ask own = *ask;
@@ -120,14 +120,14 @@ static double speed_of(const struct run *r, const struct placement_ask *ask)
     return sum;
 }
 
-/* One pass over them. */
+/* One pass over the elastic jobs. */
 struct pass {
     struct elastic *elastic;
     struct attempts *attempts;
     const struct queue *queue;
-    json_t *nodes;          /* as of now; owned, as the others */
-    struct names unsettled; /* those that are not free, or not for long enough */
-    struct names taken;     /* those that a job before is to get */
+    json_t *nodes;          /* the nodes as of now; owned, like the others */
+    struct names unsettled; /* nodes that are not free, or not for long enough */
+    struct names taken;     /* nodes that an earlier job is to get */
     double now;
 };
 
@@ -146,7 +146,7 @@ static bool is_worth(const struct pass *pass, const struct run *r, const struct 
     return growth_is_worth(&pass->elastic->rules, &g);
 }
 
-/* What jobs of this priority or a higher one wait for in the queue. */
+/* Adds the nodes for which queued jobs of this priority or a higher one wait. */
 static void add_wanted(struct names *reserved, const struct queue *queue, int priority)
 {
     for (size_t i = 0; i < queue->n_wanted; i++) {
@@ -156,7 +156,7 @@ static void add_wanted(struct names *reserved, const struct queue *queue, int pr
     }
 }
 
-/* Adds the nodes that it must not use. */
+/* Adds the nodes that the job must not use. */
 static void reserve_for(struct names *reserved, const struct pass *pass, const struct run *r,
                         int priority)
 {
@@ -194,7 +194,7 @@ static void try_grow(struct pass *pass, struct run *r, int priority, int most)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* Those that may grow, in the order in which they may; returns how many. */
+/* Lists the jobs that may grow, in their order. Returns how many. */
 static size_t line_up(struct attempts *a, const struct shares *shares, double now,
                       struct share_place *line)
 {
@@ -238,7 +238,7 @@ int elastic_tick(struct elastic *x, struct attempts *a, struct queue *queue, dou
         any = any || may_grow(r);
     }
     if (!any) {
-        names_release(&x->free_since); /* nobody watches who uses them from now on */
+        names_release(&x->free_since); /* from now on nobody watches which nodes are used */
     }
     if (!any || now - x->looked_at < look_seconds) {
         return 0;

@@ -1,12 +1,12 @@
-/* What was running when the coordinator died: see recover.h.
+/* Attempts that were running when the coordinator died: see recover.h.
  *
  * Every job with an attempt is adopted. If its process has ended, the first turn settles it by the
  * facts in the store: an attempt that finished while no coordinator ran has succeeded. A process
- * that was not recorded any more is found by its environment. One of another host, or of another
- * boot of this one, cannot be judged by its number: its ranks' heartbeats tell how it is.
+ * that could not be recorded is found by its environment. A process of another host, or of another
+ * boot of this one, cannot be judged by its number. Its ranks' heartbeats tell how it is.
  *
- * What is lost because a coordinator ended is not counted among the job's restarts. Only an attempt
- * that ran and whose plan this version of the program cannot read is ended and counted.
+ * An attempt that is lost because a coordinator ended does not count as a restart of the job. An
+ * attempt that ran, but whose plan this version of the program cannot read, is ended and counts.
  */
 #include "coordinator/turn/recover.h"
 
@@ -25,7 +25,7 @@
 
 /* ---- one job --------------------------------------------------------------------------------- */
 
-/* Fills *out with the record of this attempt's process; false: there is none that can be read. */
+/* Reads the record of this attempt's process; false: there is none that can be read. */
 static bool read_launched(struct attempts *a, const struct sender *ours, struct launched *out)
 {
     struct err why = {0};
@@ -41,8 +41,8 @@ static bool read_launched(struct attempts *a, const struct sender *ours, struct 
     return found;
 }
 
-/* *out: the plan of this attempt, to be freed with planner_free(); NULL: there is none that can be
- * read. Fails where the store is away. */
+/* Reads the plan of this attempt; the caller frees it with planner_free(). *out NULL: there is none
+ * that can be read. Fails where the store is away. */
 static int read_plan(struct attempts *a, const struct sender *ours, struct plan **out,
                      struct err *e)
 {
@@ -66,7 +66,7 @@ static int read_plan(struct attempts *a, const struct sender *ours, struct plan 
     return 0;
 }
 
-/* Without the keys nothing that its ranks report could be believed. */
+/* Are the attempt's keys there? Without them no report of its ranks could be believed. */
 static bool has_seals(const struct plan *plan)
 {
     bool there = plan->n_workers == 0 || seals_there(plan);
@@ -77,8 +77,8 @@ static bool has_seals(const struct plan *plan)
     return there;
 }
 
-/* Nothing of this attempt can be used: ends what is left of it, and the job waits for its next
- * attempt. One that was being launched had no process yet, since its plan is written first. */
+/* Ends an attempt of which nothing can be used, and queues the job for its next one. An attempt
+ * that was being launched had no process yet, since its plan is written first. */
 static int start_over(struct attempts *a, const struct sender *ours, enum job_state state,
                       double now, struct err *e)
 {
@@ -104,8 +104,8 @@ static int start_over(struct attempts *a, const struct sender *ours, enum job_st
     return rc;
 }
 
-/* Where is its process? `l`: the record of it, or NULL. What was not recorded is looked for here,
- * by what it carries. */
+/* Finds the attempt's process. `l`: its record, or NULL. A process without a record is searched for
+ * on this host by its environment. */
 static void locate(struct run *r, const struct launched *l)
 {
     char here[PROC_SPACE];
@@ -127,7 +127,7 @@ static const struct launcher *launcher_of(const struct attempts *a, const struct
     return a->simulator && plan->n_workers == 0 ? a->simulator : a->mpirun;
 }
 
-/* Takes the plan over. */
+/* Makes a run of the attempt, which owns the plan from then on. */
 static struct run *rebuild(struct attempts *a, const struct launched *l, struct plan *plan,
                            double now, struct err *e)
 {

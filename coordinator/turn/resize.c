@@ -10,14 +10,14 @@
 #include "common/log.h"
 #include "job/node/node.h"
 
-enum { KEPT = 50 }; /* entries of `resizes`: the newest */
+enum { KEPT = 50 }; /* entries of `resizes` that are kept, the newest ones */
 
 /* ---- an attempt ends ------------------------------------------------------------------------- */
 
 void resize_ask(struct run *r, struct names *gives, const char *why)
 {
     struct resize *x = calloc(1, sizeof *x);
-    if (!x) { /* it keeps its size */
+    if (!x) { /* the job keeps its size */
         names_release(gives ? gives : &(struct names){0});
         return;
     }
@@ -34,7 +34,7 @@ void resize_ask(struct run *r, struct names *gives, const char *why)
              run_workers(r), (int)x->gives.count);
 }
 
-/* Those that its ranks run on now. */
+/* The nodes that its ranks run on now. */
 static struct names nodes_of(const struct run *r)
 {
     struct names names = {0};
@@ -155,7 +155,7 @@ static void tell(const struct resize *x, const struct names *now, char *text, si
     buf_release(&names);
 }
 
-/* The job's field, as an array; new reference. */
+/* The job's field `resizes` as an array; new reference. */
 static json_t *resizes_of(struct attempts *a, const char *job)
 {
     char *text = store_job_field(a->store, job, "resizes", NULL);

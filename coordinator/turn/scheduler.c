@@ -30,9 +30,9 @@ struct sched {
     /* nothing starts before this: nodes must first report to a store that is back */
     double quiet_until;
     bool store_away;
-    struct store_overview overview; /* as of overview_at; owned */
+    struct store_overview overview; /* read at overview_at; owned */
     double overview_at;
-    bool fresh;                /* nothing of it has changed since, as far as we know */
+    bool fresh;                /* nothing in it has changed since, as far as we know */
     const struct lease *lease; /* borrowed */
 };
 
@@ -101,7 +101,7 @@ static void complain(struct run *r, double now, const struct err *why)
     }
 }
 
-/* Whichever call finds the store away says so, once an outage. */
+/* Logs that the store is away, once an outage, whichever call finds it. */
 static void note_away(struct sched *s, const struct err *why)
 {
     char quoted[600];
@@ -120,7 +120,7 @@ static void tick_runs(struct sched *s, double now)
         int rc = run_tick(&s->attempts, r, s->fresh ? &s->overview : NULL, now, &e);
         if (rc == RUN_SETTLED) {
             attempts_drop(&s->attempts, r);
-            queue_stir(&s->queue); /* its job may be in it again */
+            queue_stir(&s->queue); /* its job may be queued again */
             sched_woken(s);
         } else if (rc < 0) {
             complain(r, now, &e);
@@ -216,7 +216,7 @@ static bool check_store(struct sched *s, double now)
     return !away;
 }
 
-/* A job cancelled before it ran has no run: it is swept at once. */
+/* Is there a cancelled job without a run? It never ran, and is swept at once. */
 static bool has_orphan(struct sched *s)
 {
     for (size_t i = 0; s->fresh && i < s->overview.n_cancelling; i++) {

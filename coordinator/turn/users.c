@@ -14,7 +14,7 @@ static const char *host_of(const struct plan *plan, int rank)
     return with && with->agent ? with->host : NULL;
 }
 
-/* The ranks of this host, if `rank` is the first of them; else 0. */
+/* The number of ranks on this rank's host, if `rank` is the first of them; else 0. */
 static int ranks_with(const struct plan *plan, int rank, int *ranks)
 {
     const char *host = host_of(plan, rank);
@@ -41,7 +41,7 @@ static int make(struct attempts *a, const struct plan *plan, struct seals *seals
                : err_set(e, ERR_NOT_FOUND, "the attempt has no keys");
 }
 
-/* Of every host of the plan. */
+/* Makes the users of every host in the plan. */
 static int make_all(struct attempts *a, const struct plan *plan, struct err *e)
 {
     int all = plan->n_workers + plan->servers, rc = 0;
@@ -69,7 +69,7 @@ bool users_make(struct attempts *a, struct run *r)
         log_warn("sched", "no user of the store for an attempt's ranks", "job=%s why=%s",
                  r->attempt.job, log_quote(quoted, sizeof quoted, e.message));
     }
-    r->users_on = connection; /* a store that went away is there again by another one */
+    r->users_on = connection; /* after an outage the store has another connection number */
     return rc == 0;
 }
 

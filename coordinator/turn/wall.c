@@ -5,7 +5,7 @@
 
 #include "common/clock.h"
 
-/* By clock_now(); 0: it is not known. */
+/* The job's start, by clock_now(); 0: not known. */
 static double read_start(struct store *s, const char *job)
 {
     char *text = store_job_field(s, job, "started", NULL);

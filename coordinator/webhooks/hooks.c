@@ -41,7 +41,7 @@ void hooks_release(struct hooks *h)
     }
 }
 
-/* Behind those that wait already. */
+/* Appends a delivery after those that wait already. */
 static void append(struct hook *hook, struct delivery *d)
 {
     struct delivery **at = &hook->waiting;
@@ -70,7 +70,7 @@ static json_t *delivery_json(const struct delivery *d)
                      (json_int_t)d->due, "tries", d->tries);
 }
 
-/* NULL: memory ran out, or it is malformed. */
+/* The delivery in a document; NULL: memory ran out, or it is malformed. */
 static struct delivery *delivery_of(const json_t *j)
 {
     struct delivery *d = calloc(1, sizeof *d);
@@ -204,7 +204,7 @@ bool hooks_since(const struct hooks *h, char out[STORE_PLACE])
     return first != NULL;
 }
 
-/* A change of a job's state, as it is told. */
+/* A change of a job's state that hooks are told. */
 struct change {
     const char *job, *event; /* event: its id */
     enum job_state state;
@@ -213,7 +213,7 @@ struct change {
     int64_t ms;
 };
 
-/* Whether it asks for this kind of change; whose job it is, is another question. */
+/* Does the hook ask for this kind of change? The job's owner is checked elsewhere. */
 static bool wants_state(const struct hook *hook, const struct change *c)
 {
     return hook->there && store_stream_compare(c->event, hook->about.since) > 0 &&
@@ -241,7 +241,7 @@ static char *body_of(const json_t *data, const struct change *c)
     return text;
 }
 
-/* Puts it into the store first: what is in memory is in the store too. */
+/* Queues a delivery, in the store first: what is in memory is in the store too. */
 static int queue(struct hooks *h, struct hook *hook, const struct change *c, struct err *e)
 {
     struct delivery *d = calloc(1, sizeof *d);
@@ -258,7 +258,8 @@ static int queue(struct hooks *h, struct hook *hook, const struct change *c, str
     json_decref(document);
     for (const struct delivery *known = hook->waiting; known && rc == WEBHOOK_QUEUED;
          known = known->next) {
-        rc = strcmp(known->id, d->id) == 0 ? WEBHOOK_GONE : rc; /* the event was read twice */
+        rc = strcmp(known->id, d->id) == 0 ? WEBHOOK_GONE : rc; /* it is the same event, read
+                                                                   twice */
     }
     if (rc == WEBHOOK_QUEUED) {
         append(hook, d);
@@ -395,7 +396,8 @@ int hooks_answered(struct hooks *h, struct hook *hook, const struct hooks_answer
     }
     if (rc >= 0 && done) {
         take_out(hook, d);
-    } else if (rc < 0) { /* not noted: it is sent again, under the same id */
+    } else if (rc < 0) { /* the answer could not be noted, so the delivery is sent again under the
+                            same id */
         d->due = now + FIRST_DELAY_MS;
     }
     return rc;

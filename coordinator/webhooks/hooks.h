@@ -1,9 +1,9 @@
-/* Webhooks and what waits for them, in memory as in the store. Belongs to one thread.
+/* Webhooks and the deliveries that wait for them, in memory as in the store. Belongs to one thread.
  *
- * A hook sends one delivery at a time, so a slow receiver holds up only itself. Of those that are
- * due, the one that has waited longest goes first; a failed one waits 5 s, then four times as long
- * as before, or as long as the receiver asks, at most an hour, and is given up a day after its
- * event.
+ * A hook sends one delivery at a time, so a slow receiver delays only itself. Of the deliveries
+ * that are due, the one that has waited longest goes first. A failed one waits 5 s, then four times
+ * as long each time, or as long as the receiver asks, but at most an hour. It is given up a day
+ * after its event.
  */
 #ifndef COORDINATOR_WEBHOOKS_HOOKS_H
 #define COORDINATOR_WEBHOOKS_HOOKS_H

@@ -1,4 +1,4 @@
-/* Sends what webhooks are told, through libcurl; see send.h. */
+/* Sends deliveries to webhooks through libcurl; see send.h. */
 #include "coordinator/webhooks/send.h"
 
 #include <curl/curl.h>
@@ -45,7 +45,7 @@ struct webhook_sender *send_open(bool local, struct err *e)
     return s;
 }
 
-/* Ends it, if it is under way. */
+/* Ends the sending if it is under way, and frees it. */
 static void sending_free(struct sending *x)
 {
     if (x->back) {
@@ -73,7 +73,7 @@ void send_close(struct webhook_sender *s)
 
 /* ---- the signature --------------------------------------------------------------------------- */
 
-/* The bytes of a secret; negative: it is none. */
+/* Decodes a secret. Returns its number of bytes; negative: it is no secret. */
 static int key_of(const char *secret, unsigned char key[KEY_MOST])
 {
     static const char prefix[] = "whsec_";
@@ -111,7 +111,7 @@ int send_sign(const struct send_wish *w, char out[SEND_SIGNATURE], struct err *e
 
 /* ---- one delivery ---------------------------------------------------------------------------- */
 
-/* What the receiver says is of no use; one that says very much is cut off. */
+/* Drops the answer's body, which is not used. A very long one is cut off. */
 static size_t pass_over(char *bytes, size_t size, size_t n, void *ctx)
 {
     struct sending *x = ctx;
@@ -164,9 +164,11 @@ static void set_options(struct sending *x, const struct send_wish *w)
     curl_easy_setopt(x->curl, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
     curl_easy_setopt(x->curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(x->curl, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_SECONDS);
-    curl_easy_setopt(x->curl, CURLOPT_QUICK_EXIT, 1L); /* no waiting for a name that is looked up */
+    curl_easy_setopt(x->curl, CURLOPT_QUICK_EXIT, 1L); /* closing does not wait for a name to be
+                                                          looked up */
     curl_easy_setopt(x->curl, CURLOPT_TIMEOUT, (long)SEND_SECONDS);
-    curl_easy_setopt(x->curl, CURLOPT_FORBID_REUSE, 1L); /* each connection's address is checked */
+    curl_easy_setopt(x->curl, CURLOPT_FORBID_REUSE, 1L); /* so that each connection's address is
+                                                            checked */
     curl_easy_setopt(x->curl, CURLOPT_OPENSOCKETFUNCTION, open_socket);
     curl_easy_setopt(x->curl, CURLOPT_OPENSOCKETDATA, x);
     curl_easy_setopt(x->curl, CURLOPT_WRITEFUNCTION, pass_over);

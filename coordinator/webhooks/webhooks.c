@@ -1,7 +1,7 @@
-/* The thread that tells webhooks of changes; see webhooks.h. In a turn it takes over what the store
- * has, queues what is new in the events, sends what is due, and notes what was answered. While
- * deliveries are under way it waits for them, else for the next event. With the store away it
- * waits, and goes on where it was: what it had not noted is done again.
+/* The thread that tells webhooks of changes; see webhooks.h. In a turn it reads the hooks from the
+ * store, queues the new events, sends what is due, and notes the answers. While deliveries are
+ * under way it waits for them, else for the next event. While the store is away it waits. Then it
+ * goes on where it was, and repeats what it had not noted.
  */
 #include "coordinator/webhooks/webhooks.h"
 
@@ -22,17 +22,17 @@ struct webhooks {
     struct store *store;
     struct hooks hooks;
     struct webhook_sender *sender;
-    char place[STORE_PLACE]; /* the last event that was looked at; "": not known yet */
+    char place[STORE_PLACE]; /* the last event that was read; "": not known yet */
     double loaded, noted;    /* clock_now() when the hooks were read, the place written */
-    bool away;               /* the store is, and was said to be */
+    bool away;               /* the store is away, and the log has said so */
     pthread_t thread;
     atomic_bool stopping;
 };
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-/* Where reading begins: behind what was looked at already, and behind what happened before there
- * was any of these hooks. */
+/* Finds where reading begins: after the events that were read already, and after those that are
+ * older than all of these hooks. */
 static int find_place(struct webhooks *w, struct err *e)
 {
     char since[STORE_PLACE];
@@ -51,8 +51,8 @@ static int load(struct webhooks *w, struct err *e)
     return hooks_load(&w->hooks, e);
 }
 
-/* A hook that was made before something happened is known when that is looked at: so the hooks are
- * read again before each batch that has a change. */
+/* Queues the changes of a batch. It reads the hooks again first if the batch has a change, so a
+ * hook that was made before an event gets it. */
 static int queue_all(struct webhooks *w, const json_t *events, bool *changes, struct err *e)
 {
     size_t i;
@@ -161,7 +161,7 @@ static int turn(struct webhooks *w, struct err *e)
     bool busy = send_under_way(w->sender);
     int wait = busy ? 0 : hooks_next(&w->hooks, clock_wall_ms(), WAIT_MS);
     rc = read_events(w, wait, e);
-    int sent = send_all(w, e); /* what is queued goes out, even if no event can be read */
+    int sent = send_all(w, e); /* sends what is queued even if no event can be read */
     return rc < 0 ? rc : sent;
 }
 

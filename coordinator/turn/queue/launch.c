@@ -5,9 +5,9 @@
  *     ─► record of this host, then plan, control, no heartbeats, into the store ─► launcher
  *     ─► record of the process
  *
- * The order matters: if the coordinator dies between two of these, recover.c can go on from what it
- * left. The process is started last; until it is recorded, its environment identifies it, on the
- * host that is recorded.
+ * The order matters: if the coordinator dies between two of these, recover.c can go on from there.
+ * The process is started last. Until it is recorded, its environment identifies it on the recorded
+ * host.
  */
 #include "coordinator/turn/queue/launch.h"
 
@@ -32,7 +32,7 @@ static void release_placed(struct attempts *a, const char *job, const struct pla
     }
 }
 
-/* All nodes or none; as store_node_claim. */
+/* Claims all nodes or none. Returns what store_node_claim does. */
 static int claim_nodes(struct attempts *a, const char *job, const struct placement *p,
                        struct err *e)
 {
@@ -46,7 +46,7 @@ static int claim_nodes(struct attempts *a, const char *job, const struct placeme
     return CLAIM_OURS;
 }
 
-/* Versions of assignments count on across attempts. */
+/* The version of the next assignment, counted over all attempts. */
 static int next_version(struct attempts *a, const char *job)
 {
     json_t *all = store_assignments(a->store, job, NULL);
@@ -55,7 +55,8 @@ static int next_version(struct attempts *a, const char *job)
     return version;
 }
 
-/* The nodes cannot run this spec (too small a batch, no `init`), and waiting does not help.
+/* Fails a job that these nodes cannot run (too small a batch, no `init`), since waiting does not
+ * help.
  */
 static void refuse(struct attempts *a, const char *job, int attempt, const struct err *why)
 {
@@ -116,7 +117,7 @@ static int write_control(struct attempts *a, const struct plan *plan, struct err
     return rc;
 }
 
-/* The documents that the ranks will read. */
+/* Writes the documents that the ranks will read. */
 static int write_documents(struct attempts *a, const struct plan *plan,
                            const struct assignment *first, struct err *e)
 {
@@ -126,7 +127,7 @@ static int write_documents(struct attempts *a, const struct plan *plan,
     if (rc < 0 || (rc = store_beats_clear(a->store, plan->from.job, e)) < 0) {
         return rc;
     }
-    if (plan->n_workers == 0) { /* virtual: the simulator decides, and reports it */
+    if (plan->n_workers == 0) { /* a virtual attempt: the simulator decides and reports */
         return 0;
     }
     rc = write_control(a, plan, e);
@@ -136,7 +137,7 @@ static int write_documents(struct attempts *a, const struct plan *plan,
     return tell_first(a, plan, first, e);
 }
 
-/* Opens its monitor, or goes on with what that takes over. */
+/* Opens the attempt's monitor, or lets it go on to take over what earlier attempts left. */
 static int watch(struct attempts *a, struct run *r, double now, struct err *e)
 {
     if (r->monitor) {
@@ -157,7 +158,7 @@ static int start(struct attempts *a, struct run *r, struct err *e)
     return r->launcher->start(r->launcher->ctx, &r->attempt, r->plan, e);
 }
 
-/* Code of a user: who runs which, and where. */
+/* Logs who runs which program, and where. */
 static void tell_program(struct attempts *a, const struct run *r)
 {
     const struct program_spec *p = &r->spec->program;
@@ -179,12 +180,12 @@ static void tell_program(struct attempts *a, const struct run *r)
     free(by);
 }
 
-/* What fails from here on is a failure of the attempt; run_tick() handles it as any other. */
+/* Marks the attempt as failed. run_tick() handles this like any other failure. */
 static void fail(struct run *r, const struct err *why)
 {
     char quoted[600], told[sizeof why->message + sizeof why->hint + 2];
     snprintf(told, sizeof told, "%s%s%s", why->message, why->hint[0] ? "; " : "",
-             why->hint); /* the job's error has no field for a hint */
+             why->hint); /* logged, since the job's error has no field for a hint */
     r->failed = true;
     r->blameless = attempts_store_away(why);
     r->failure = failure_of(why->code, told, COORDINATOR, NULL, r->attempt.number);
@@ -194,7 +195,7 @@ static void fail(struct run *r, const struct err *why)
 
 static void tell_launched(struct attempts *a, struct run *r)
 {
-    r->unrecorded = attempts_record(a, r, NULL) < 0; /* else its next turn does it */
+    r->unrecorded = attempts_record(a, r, NULL) < 0; /* if it fails, the next turn records it */
     tell_program(a, r);
     store_job_set(a->store, r->attempt.job, "waiting", NULL, NULL);
     store_job_set(a->store, r->attempt.job, "yielded_to", NULL, NULL);
@@ -207,7 +208,7 @@ static void go_on(struct attempts *a, struct run *r, double now)
     struct err e = {0};
     int rc = watch(a, r, now, &e);
     if (r->monitor && (rc < 0 ? attempts_store_away(&e) : !monitor_ready(r->monitor))) {
-        return; /* goes on in the next turn */
+        return; /* the next turn goes on */
     }
     if (rc >= 0) {
         r->launched_at = now;
@@ -231,7 +232,7 @@ void launch_go_on(struct attempts *a, double now)
     }
 }
 
-/* Takes the plan and the spec over. */
+/* Makes a run, which owns the plan and the spec from then on. */
 static struct run *new_run(struct attempts *a, struct plan *plan, struct jobspec *spec, double now)
 {
     struct run *r = calloc(1, sizeof *r);
@@ -266,7 +267,7 @@ int launch_job(struct attempts *a, const char *job, struct jobspec *spec,
         goto unclaim;
     }
     rc = attempts_move(a, job, JOB_QUEUED, JOB_LAUNCHING, NULL, e);
-    if (rc < 0) { /* cancelled meanwhile, or the store went away */
+    if (rc < 0) { /* the job was cancelled meanwhile, or the store went away */
         goto unclaim;
     }
     attempts_add(a, r);

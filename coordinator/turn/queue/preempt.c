@@ -1,4 +1,4 @@
-/* See preempt.h. What would be free is tried with a copy of the nodes, by the placement itself.
+/* See preempt.h. It marks nodes as free in a copy, and lets the placement try the job on it.
  *
  *   offers: B's n4, B's n3 (B is elastic), all of B, all of C
  *   taken one after another until the job fits; then those that are not needed for it are spared
@@ -13,13 +13,13 @@
 #include "coordinator/turn/resize.h"
 #include "job/node/node.h"
 
-/* What an attempt may give. */
+/* What an attempt may give: a node, or all it has. */
 struct offer {
     struct run *run;
-    const char *node; /* one of an elastic job's; NULL: it is paused, and gives all */
+    const char *node; /* a node of an elastic job; NULL: the job is paused and gives all */
     int priority;
-    int order; /* in which it was found */
-    bool due;  /* for another owner of the same priority */
+    int order; /* the order in which it was found */
+    bool due;  /* it goes to another owner's job of the same priority */
     bool spared;
 };
 
@@ -30,7 +30,7 @@ struct offers {
 
 /* ---- the copy of the nodes ------------------------------------------------------------------- */
 
-/* In the copy: the nodes of this job are free, or busy again. `name`: that one; NULL: all. */
+/* Marks the job's node `name` in the copy as free, or as busy again; NULL: all its nodes. */
 static void set_nodes(json_t *nodes, const char *job, const char *name, const char *from,
                       const char *to)
 {
@@ -49,7 +49,7 @@ static void give(json_t *nodes, const struct offer *o)
     set_nodes(nodes, o->run->attempt.job, o->node, "busy", "ready");
 }
 
-/* Of what all[i] gives, the offers before it keep theirs. */
+/* Takes the nodes of all[i] back, except those of earlier offers. */
 static void take_back(json_t *nodes, const struct offers *offers, int i)
 {
     const struct offer *o = &offers->all[i];
@@ -61,7 +61,7 @@ static void take_back(json_t *nodes, const struct offers *offers, int i)
     }
 }
 
-/* What an attempt that ends or changes its size gives back already. */
+/* Marks as free what an attempt that ends or shrinks is giving back already. */
 static void give_ending(json_t *nodes, const struct run *r)
 {
     if (!r->resize) {
@@ -96,8 +96,8 @@ static void add_offer(struct offers *out, struct run *r, const char *node, int p
     out->n++;
 }
 
-/* Is this run's node due to the owner of the waiting job? That owner, with the nodes that the job
- * asks for, then uses no more than the run's owner, who has offered `given` and this one. */
+/* Is a node of this run due to the waiting job's owner? Yes if that owner, with the nodes that the
+ * job asks for, uses no more nodes than the run's owner without `given` nodes and this one. */
 static bool is_due(const struct preempt_ask *ask, const struct run *r, int given)
 {
     const char *theirs = shares_owner(ask->shares, ask->job),
@@ -125,8 +125,8 @@ static void offer_surplus(const struct preempt_ask *ask, struct run *r, int prio
     }
 }
 
-/* Lowest priority; of one priority single nodes before whole jobs, and those that started last
- * before others. */
+/* Lowest priority first. Within a priority single nodes come before whole jobs, and jobs that
+ * started last before others. */
 static int in_order(const void *a, const void *b)
 {
     const struct offer *x = a, *y = b;
@@ -161,7 +161,8 @@ static void find_offers(struct attempts *a, const struct preempt_ask *ask,
     }
 }
 
-/* The first so many that make room, without those that are not needed for it. 0: all do not. */
+/* Takes offers from the front until they make room, and drops those that are not needed. Returns
+ * how many it took; 0: all together do not make room. */
 static int choose(struct offers *offers, const struct placement_ask *ask, json_t *nodes)
 {
     int chosen = 0;
@@ -193,7 +194,7 @@ static void pause(struct attempts *a, const struct offer *o, const struct preemp
              ask->job, ask->place->spec->priority);
 }
 
-/* With all nodes of this run among the offers. */
+/* Asks a run to give up all its nodes among the chosen offers. */
 static void shrink(const struct offers *offers, int chosen, const struct offer *first,
                    const struct preempt_ask *ask)
 {
@@ -213,7 +214,7 @@ static void shrink(const struct offers *offers, int chosen, const struct offer *
 static void tell(struct attempts *a, const struct offers *offers, int chosen,
                  const struct preempt_ask *ask)
 {
-    for (int i = 0; i < chosen; i++) { /* who is paused gives all */
+    for (int i = 0; i < chosen; i++) { /* a paused job gives all its nodes */
         if (!offers->all[i].spared && !offers->all[i].node) {
             pause(a, &offers->all[i], ask);
         }

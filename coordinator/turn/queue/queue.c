@@ -2,10 +2,10 @@
  *
  *   in the order of shares.h:   job A (2 of 4 nodes free)  waits     job B (1 node)  starts
  *
- * A job whose owner has reached a quota waits, says so, and keeps no node from anybody.
- * Smaller jobs may overtake one that waits for busy nodes. So that it does not starve, its nodes
- * are kept from jobs of lower priority, and after a minute from all jobs behind it. One turn tries
- * a part of a long queue: its head each time, the rest in windows that move on, so that a hundred
+ * A job whose owner has reached a quota waits, says so, and reserves no node. Smaller jobs may
+ * overtake a job that waits for busy nodes. So that it does not starve, its nodes are reserved
+ * against jobs of lower priority, and after a minute against all jobs after it. One turn tries only
+ * a part of a long queue: always its head, and a window of the rest, which moves on. So a hundred
  * jobs that wait for a missing node do not hide one that could run.
  */
 #include "coordinator/turn/queue/queue.h"
@@ -33,8 +33,8 @@ struct round {
     double now;
     const struct queued_job *queued; /* borrowed */
     size_t n;
-    json_t *nodes;         /* as of now; owned */
-    struct names reserved; /* kept for jobs ahead that have waited long; owned */
+    json_t *nodes;         /* the nodes as of now; owned */
+    struct names reserved; /* nodes kept for earlier jobs that have waited long; owned */
 };
 
 void queue_init(struct queue *q, int virtual_jobs, struct quotas *quotas)
@@ -43,7 +43,7 @@ void queue_init(struct queue *q, int virtual_jobs, struct quotas *quotas)
     shares_init(&q->shares, quotas);
 }
 
-/* Nobody waits. */
+/* Forgets what queued jobs wait for. */
 static void clear_wanted(struct queue *q)
 {
     for (size_t i = 0; i < q->n_wanted; i++) {
@@ -68,7 +68,7 @@ void queue_stir(struct queue *q)
 
 /* ---- a job that waits ------------------------------------------------------------------------ */
 
-/* Why the job waits, in its field "waiting": written only when it changes. */
+/* Writes why the job waits to its field "waiting", if that has changed. */
 static void say_waiting(struct attempts *a, const char *job, const char *why)
 {
     char *old = store_job_field(a->store, job, "waiting", NULL);
@@ -80,7 +80,7 @@ static void say_waiting(struct attempts *a, const char *job, const char *why)
     free(old);
 }
 
-/* For how many seconds it has waited in this queue. */
+/* How many seconds the job has waited in this queue. */
 static double waited(const struct round *round, const char *job)
 {
     struct names *all = &round->queue->waiting_since;
@@ -118,7 +118,7 @@ static void reserve_for(struct names *out, const struct round *round, int priori
     }
 }
 
-/* With the job in front whose nodes it had, if it was paused for one. */
+/* Says that the job waits for nodes. If it was paused for another job, it names that one. */
 static void say_waiting_for_nodes(struct attempts *a, const char *job, int attempt, const char *why)
 {
     char text[600];
@@ -172,7 +172,7 @@ static int virtual_running(const struct attempts *a)
     return n;
 }
 
-/* Takes the spec over, as start_real does. */
+/* Takes the spec over, like start_real. */
 static int start_virtual(struct round *round, const char *job, struct jobspec *spec, struct err *e)
 {
     struct attempts *a = round->attempts;
@@ -192,7 +192,7 @@ static int start_virtual(struct round *round, const char *job, struct jobspec *s
     return 0;
 }
 
-/* Nodes that the job has kept from its last attempt, which had another size. */
+/* The number of nodes that the job has kept from its last attempt, which had another size. */
 static int own_nodes(const struct round *round, const char *job)
 {
     int n = 0;
@@ -237,7 +237,7 @@ static int start_real(struct round *round, const char *job, struct jobspec *spec
     return rc;
 }
 
-/* Its owner has reached a quota. */
+/* Has the job's owner reached a quota? */
 static bool is_over_quota(struct round *round, const char *job, const struct jobspec *spec)
 {
     char why[SHARES_WHY];
@@ -251,7 +251,7 @@ static bool is_over_quota(struct round *round, const char *job, const struct job
     return over;
 }
 
-/* After attempts that ended soon after their start the next one waits. */
+/* Must the job wait, because its last attempts ended soon after their start? */
 static bool is_paused(struct round *round, const char *job)
 {
     double left = attempts_pause(round->attempts, job, round->now);
@@ -284,7 +284,7 @@ static int try_start(struct round *round, const struct share_place *place, struc
         return 0;
     }
     if (spec) {
-        spec->priority = place->priority; /* the spec has the one that was asked for at first */
+        spec->priority = place->priority; /* the spec has only the priority at submission */
         return spec->cluster ? start_virtual(round, job, spec, e) : start_real(round, job, spec, e);
     }
     if (!attempts_store_away(e)) {
@@ -295,8 +295,9 @@ static int try_start(struct round *round, const struct share_place *place, struc
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* Names, states and users of the nodes, whether their packages are known, the queue, and the
- * quotas: as long as they stay the same, so does the answer. */
+/* A text of everything that the outcome depends on: names, states and users of the nodes, whether
+ * their packages are known, the queue, and the quotas. While it stays the same, so does the
+ * outcome. */
 static char *fingerprint(const struct round *round)
 {
     struct buf seen;
@@ -314,7 +315,8 @@ static char *fingerprint(const struct round *round)
     return buf_take(&seen, NULL);
 }
 
-/* The head of the queue, and the window of the rest whose turn it is. */
+/* Is the job tried in this turn? Yes in the head of the queue, and in the current window of the
+ * rest. */
 static bool is_due(const struct queue *q, size_t i, size_t n)
 {
     if (i < WINDOW || n <= (size_t)2 * WINDOW) {
@@ -324,7 +326,7 @@ static bool is_due(const struct queue *q, size_t i, size_t n)
     return place < WINDOW;
 }
 
-/* A new array in the order of shares.h; NULL: memory ran out. */
+/* The queue as a new array in the order of shares.h; NULL: memory ran out. */
 static struct share_place *line_up(struct round *round, size_t n)
 {
     struct share_place *line = calloc(n, sizeof *line);
@@ -338,7 +340,7 @@ static struct share_place *line_up(struct round *round, size_t n)
     return line;
 }
 
-/* Nodes were taken: what is free is read again, and those who are left line up anew. */
+/* After nodes were taken: reads again what is free, and sorts the remaining jobs. */
 static int see_anew(struct round *round, struct share_place *left, size_t n, struct err *e)
 {
     json_decref(round->nodes);
@@ -393,7 +395,7 @@ static int try_all(struct round *round, struct err *e)
     return rc;
 }
 
-/* While nodes and queue stay the same, so does the answer, and trying now and then is enough. */
+/* Tries the queue if something has changed. Otherwise trying now and then is enough. */
 static int try_if_due(struct round *round, struct err *e)
 {
     struct queue *q = round->queue;

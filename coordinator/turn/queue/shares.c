@@ -21,7 +21,7 @@ void shares_release(struct shares *s)
 
 /* ---- whose jobs they are --------------------------------------------------------------------- */
 
-/* Ids that are not known yet; the others are carried over into `fresh`. */
+/* Carries an id over into `fresh` if its owner is known; else adds it to the ids to ask for. */
 static void carry_over(const struct shares *s, const char *id, struct names *fresh, json_t *unknown)
 {
     const struct named *known = names_find(&s->jobs, id);
@@ -83,7 +83,7 @@ const char *shares_owner(const struct shares *s, const char *job)
 
 /* ---- what they use --------------------------------------------------------------------------- */
 
-/* NULL: it uses nothing. */
+/* What the owner uses; NULL: nothing. */
 static struct share_used *find(const struct shares *s, const char *owner)
 {
     for (size_t i = 0; i < s->n_used; i++) {
@@ -100,7 +100,7 @@ static struct share_used used_by(const struct shares *s, const char *owner)
     return found ? *found : (struct share_used){.owner = owner};
 }
 
-/* There is room for one more. */
+/* The same, added if missing. There is room for one more. */
 static struct share_used *find_or_add(struct shares *s, const char *owner)
 {
     struct share_used *found = find(s, owner);

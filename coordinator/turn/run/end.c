@@ -14,7 +14,7 @@
 #include "coordinator/turn/users.h"
 #include "job/node/node.h"
 
-/* How long the hosts of an attempt that ended badly are waited for: longer than an agent's silence
+/* How long it waits for the hosts of an attempt that ended badly: longer than an agent's silence
  * goes unnoticed (STORE_NODE_LOST_MS). */
 static const double host_patience = 5;
 static const double disk_patience = 60;
@@ -32,7 +32,7 @@ static const struct ended *outcome_of(const struct run *r)
 
 /* ---- why it did not go well ------------------------------------------------------------------ */
 
-/* A rank failed, and not only because another one did. */
+/* Has a rank failed for a reason of its own, not only because another one did? */
 static bool told_why(const struct run *r)
 {
     const struct ended *end = outcome_of(r);
@@ -40,13 +40,14 @@ static bool told_why(const struct run *r)
            end->code != ERR_TIMEOUT && end->code != ERR_CANCELLED;
 }
 
-/* Did the job end as its spec wants it? Of a virtual one its files tell. */
+/* Did the job end as its spec wants? A virtual job's files tell. */
 static bool is_done(const struct run *r, const struct ended *end)
 {
     return end && end->outcome == OUTCOME_FINISHED && (!r->monitor || monitor_finished(r->monitor));
 }
 
-/* The keeper called it finished, but the workers' counters do not reach the plan. */
+/* The failure where the keeper calls the job finished, but the workers' counters do not reach the
+ * plan. */
 static struct failure early_end(const struct run *r)
 {
     int64_t counted, planned;
@@ -59,8 +60,9 @@ static struct failure early_end(const struct run *r)
     return failure_of(ERR_PEER, message, COORDINATOR, NULL, r->attempt.number);
 }
 
-/* Why an attempt failed: what the coordinator saw, what a rank reported, what the launcher tells.
- */
+/* Why an attempt failed: by what the coordinator saw, else by a rank's report, else by what the
+ * launcher tells.
+ * */
 static struct failure attempt_failure(const struct run *r)
 {
     const struct ended *end = outcome_of(r);
@@ -76,7 +78,7 @@ static struct failure attempt_failure(const struct run *r)
     bool failed = end && end->outcome == OUTCOME_FAILED;
     if (r->monitor && !told_why(r) && monitor_death(r->monitor, &death) &&
         !(failed && monitor_ended_itself(r->monitor, death.rank))) {
-        return death; /* what others say of it, or MPI for them, follows from it */
+        return death; /* the others' failures, and MPI's words, follow from this death */
     }
     if (end && end->outcome == OUTCOME_FAILED && (told_why(r) || !r->end.named)) {
         struct failure why = failure_of(end->code, end->message, end->rank, end->node, number);
@@ -103,8 +105,9 @@ static struct failure attempt_failure(const struct run *r)
     return failure_of(ERR_PEER, message, COORDINATOR, NULL, number);
 }
 
-/* A crash would come again. Where a worker is killed while MPI connects the ranks, the others fail
- * in MPI_Init, which names nobody, and the launcher may be gone before the guard could tell. */
+/* Was a worker killed, not crashed, before all had stepped? A crash would come again. If a worker
+ * is killed while MPI connects the ranks, the others fail in MPI_Init, which names nobody, and the
+ * launcher may end before the guard can report. */
 static bool was_killed_in_start(const struct run *r, const struct failure *why)
 {
     const struct attempt_end *end = &r->end;
@@ -119,7 +122,7 @@ static bool was_killed_in_start(const struct run *r, const struct failure *why)
     return killed && monitor_died_in_start(r->monitor, why->rank);
 }
 
-/* Errors that another attempt would run into again. */
+/* Is this an error that another attempt would meet again? */
 static bool is_incurable(enum err_code code)
 {
     switch (code) {
@@ -161,8 +164,8 @@ static int move(struct attempts *a, const char *job, enum job_state from, enum j
 
 /* ---- whose failure it was -------------------------------------------------------------------- */
 
-/* A failure is a node's where a worker on it was lost or told of an error that another node might
- * not meet: a device, memory, a library. What the spec or the data cause is the job's. */
+/* Blames a node for a failure if its worker was lost, or reported an error that another node might
+ * not have: a device, memory, a library. Errors of the spec or the data are the job's own. */
 static void blame_node(struct attempts *a, const struct run *r, const char *node,
                        const struct failure *why)
 {
@@ -178,7 +181,7 @@ static void blame_node(struct attempts *a, const struct run *r, const char *node
              log_quote(quoted, sizeof quoted, why->message));
 }
 
-/* All nodes of a host whose agent started no daemon. */
+/* Blames all nodes of a host whose agent started no daemon. */
 static void blame_host(struct attempts *a, const struct run *r, const struct failure *why)
 {
     for (int i = 0; r->plan && i < r->plan->n_workers; i++) {
@@ -189,7 +192,8 @@ static void blame_host(struct attempts *a, const struct run *r, const struct fai
     }
 }
 
-/* A node whose worker died has failed, although the attempt went on and ended well. */
+/* Judges the nodes of an attempt that ended well. A node whose worker died has failed all the
+ * same. */
 static void judge_nodes(struct attempts *a, const struct run *r)
 {
     for (int i = 0; i < r->plan->n_workers; i++) {
@@ -203,8 +207,8 @@ static void judge_nodes(struct attempts *a, const struct run *r)
     }
 }
 
-/* Would another attempt end in the same way? How a user's program ended is kept beside `error`,
- * which goes when the next attempt runs. */
+/* Would another attempt end in the same way? How a user's program ended is kept in a field of its
+ * own, since `error` is cleared when the next attempt runs. */
 static bool is_hopeless(struct attempts *a, const char *job, const struct failure *why)
 {
     static const char field[] = "program_end";
@@ -224,8 +228,9 @@ static bool is_hopeless(struct attempts *a, const char *job, const struct failur
     return hopeless;
 }
 
-/* A job that would go on without a worker that is killed later has lost nothing when one is killed
- * in the start: it starts again at once. Not without end, since a start may be what kills it. */
+/* Does the job start again without a restart being counted? It would go on without a worker that is
+ * killed later, so a kill during the start costs it nothing. This has a limit, since the start
+ * itself may be what kills the worker. */
 static bool starts_again(struct attempts *a, const char *job, const struct loss *loss)
 {
     return loss->in_start && field_number(a, job, "killed_starts") < FREE_STARTS &&
@@ -252,12 +257,12 @@ int run_lost(struct attempts *a, const char *job, const struct jobspec *spec,
     return rc;
 }
 
-/* A job reaches `succeeded` only from `running`, so other states pass through `running` first. */
+/* Moves the job to `succeeded`. Only `running` leads there, so other states pass through it. */
 static int succeed(struct attempts *a, struct run *r, enum job_state state, struct err *e)
 {
     const char *job = r->attempt.job;
     int rc = 0;
-    if (state == JOB_PAUSING) { /* it was done before it could pause */
+    if (state == JOB_PAUSING) { /* the job was done before it could pause */
         rc = store_job_transition(a->store, job, JOB_PAUSING, JOB_QUEUED, NULL, e);
         state = JOB_QUEUED;
     }
@@ -281,7 +286,7 @@ static int time_is_up(struct attempts *a, struct run *r, enum job_state state, s
     return move(a, r->attempt.job, state, JOB_FAILED, &why, e);
 }
 
-/* It gave its nodes back, or some of them, without a failure. */
+/* Queues a job that gave back some or all of its nodes without a failure. */
 static int requeue(struct attempts *a, struct run *r, enum job_state state, struct err *e)
 {
     int rc = move(a, r->attempt.job, state, JOB_QUEUED, NULL, e);
@@ -296,13 +301,13 @@ static int settle(struct attempts *a, struct run *r, const struct ended *end, do
     enum job_state state;
     int rc = store_job_state(a->store, r->attempt.job, &state, e);
     if (rc == -ERR_NOT_FOUND) {
-        return 0; /* deleted under our hands */
+        return 0; /* the job was deleted meanwhile */
     }
     if (rc < 0) {
         return rc;
     }
     if (jobstate_ended(state) || state == JOB_QUEUED || state == JOB_PAUSED) {
-        return 0; /* settled before, by us */
+        return 0; /* an earlier turn has settled it */
     }
     if (state == JOB_CANCELLING) {
         return move(a, r->attempt.job, state, JOB_CANCELLED, NULL, e);
@@ -318,10 +323,10 @@ static int settle(struct attempts *a, struct run *r, const struct ended *end, do
                                     : requeue(a, r, state, e);
     }
     if (state == JOB_PAUSING &&
-        r->launcher == a->simulator) { /* it starts anew, and ends with the same bits */
+        r->launcher == a->simulator) { /* a virtual job starts anew, and ends with the same bits */
         return move(a, r->attempt.job, state, JOB_PAUSED, NULL, e);
     }
-    if (run_is_draining(a, r) && !told_why(r)) { /* it was us who ended it */
+    if (run_is_draining(a, r) && !told_why(r)) { /* the coordinator ended it */
         return requeue(a, r, state, e);
     }
     struct failure why = attempt_failure(r);
@@ -343,8 +348,8 @@ static int settle(struct attempts *a, struct run *r, const struct ended *end, do
 
 enum last_words { READ_ALL, READ_ON };
 
-/* Reads the last rows, facts and documents, a turn's worth of them: READ_ON, others wait. If the
- * disk refuses the history for long, the job ends all the same, and its rows stay in the store. */
+/* Reads a turn's worth of the last rows, facts and documents. READ_ON: there are more. If the disk
+ * refuses the history for long, the job ends all the same, and its rows stay in the store. */
 static int read_last(struct run *r, double now, struct err *e)
 {
     int rc = monitor_tick(r->monitor, now, e);
@@ -364,8 +369,8 @@ static int read_last(struct run *r, double now, struct err *e)
     return give_up || rc >= 0 ? READ_ALL : rc;
 }
 
-/* What a job that was cancelled has still to be read decides nothing about it, so neither its user
- * nor its nodes wait for that. */
+/* Ends a cancelled job. Reports that are still unread cannot change its outcome, so neither its
+ * user nor its nodes wait for them. */
 static int end_cancelled(struct attempts *a, struct run *r, bool remote, struct err *e)
 {
     enum job_state state;
@@ -390,9 +395,9 @@ static bool is_heard(const struct run *r, const json_t *node, double now)
            strcmp(node_state(node), "lost") == 0 || node_beat_age(node) < now - r->over_at;
 }
 
-/* Is it known of each host with an agent whether it is still there? An agent that was killed
- * together with its ranks looks alive for 4 s more, and the next attempt would be sent to it: so a
- * heartbeat counts that came after the end. A new agent's comes when it has joined. */
+/* Is it known of each host with an agent whether it is still there? An agent that was killed with
+ * its ranks looks alive for 4 s more, and would get the next attempt. So only a heartbeat after the
+ * attempt's end counts. A new agent sends one when it has joined. */
 static bool hosts_heard(struct attempts *a, const struct run *r, double now)
 {
     json_t *nodes = store_nodes(a->store, NULL), *node;
@@ -423,7 +428,8 @@ int run_finish(struct attempts *a, struct run *r, double now, struct err *e)
         !hosts_heard(a, r, now)) {
         return RUN_GOES_ON;
     }
-    bool reads = r->monitor && !(r->first && run_is_draining(a, r)); /* its next attempt does */
+    bool reads = r->monitor && !(r->first && run_is_draining(a, r)); /* else the next attempt reads
+                                                                        it */
     if (reads && (rc = read_last(r, now, e)) != READ_ALL) {
         return rc == READ_ON ? end_cancelled(a, r, remote, e) : rc;
     }

@@ -1,7 +1,7 @@
 /* One attempt's turn: follows users' requests, reads what the ranks report, and checks that its
  * process is alive.
  *
- * Any step may fail because the store is away: then nothing is decided, and the next turn repeats
+ * Any step may fail because the store is away. Then nothing is decided, and the next turn repeats
  * it.
  */
 #include "coordinator/turn/run/run.h"
@@ -23,7 +23,7 @@ static void stop_process(struct run *r, double grace)
 
 /* ---- while it runs --------------------------------------------------------------------------- */
 
-/* Since when a request waits for the process to end. */
+/* Notes since when a user's request waits for the process to end. */
 static void note_requests(struct attempts *a, struct run *r, enum job_state state, double now)
 {
     if ((state == JOB_CANCELLING || r->expired) && r->cancel_at == 0) {
@@ -63,7 +63,8 @@ static int follow_requests(struct attempts *a, struct run *r, enum job_state sta
     return rc;
 }
 
-/* When it made its last step, and how fast it is: what a change of its size costs, and is worth. */
+/* Measures when the attempt made its last step and how fast it is, which says what a change of size
+ * costs and is worth. */
 static void watch_pace(struct attempts *a, struct run *r, double now)
 {
     int64_t planned;
@@ -107,12 +108,13 @@ static int watch_states(struct attempts *a, struct run *r, enum job_state state,
     a->changed = true;
     int rc = attempts_move(a, r->attempt.job, JOB_LAUNCHING, JOB_RUNNING, NULL, e);
     if (rc >= 0) {
-        watch_time(a, r, now); /* remembers the start, before somebody sets the clock */
+        watch_time(a, r, now); /* remembers the job's start now, since somebody may set the clock
+                                  later */
     }
     return rc;
 }
 
-/* A rank that is over its deadline ends the attempt. */
+/* Fails the attempt if a rank is over its deadline. */
 static void watch_ranks(struct run *r, double now)
 {
     char quoted[400];
@@ -126,7 +128,7 @@ static void watch_ranks(struct run *r, double now)
     stop_process(r, 0.5);
 }
 
-/* The ranks said that they have ended, but the process is still there. */
+/* Ends the process if the ranks have reported their end but it does not end by itself. */
 static void watch_end(struct run *r, double now)
 {
     if (!r->monitor || !monitor_outcome(r->monitor)) {
@@ -141,8 +143,8 @@ static void watch_end(struct run *r, double now)
     }
 }
 
-/* An attempt whose process this host does not see is over when its ranks say so, or when one of
- * them is lost. A virtual one has no ranks; its files tell. */
+/* Is an attempt over whose process is not on this host? Yes when its ranks say so, or when one of
+ * them is lost. A virtual attempt has no ranks; its files tell. */
 static bool is_over_elsewhere(struct attempts *a, struct run *r, double now)
 {
     r->end.exit_code = -1;
@@ -165,7 +167,7 @@ static bool poll_process(struct attempts *a, struct run *r, double now)
 
 /* ---- the turn -------------------------------------------------------------------------------- */
 
-/* As the scheduler saw it; for a run that is newer than that, or after a change, the store is
+/* The job's state as the scheduler last saw it. For a newer run, or after a change, the store is
  * asked. */
 static int read_state(struct attempts *a, const struct run *r, const struct store_overview *seen,
                       enum job_state *state, struct err *e)
@@ -180,7 +182,8 @@ static int read_state(struct attempts *a, const struct run *r, const struct stor
     return store_job_state(a->store, r->attempt.job, state, e);
 }
 
-/* Its process waits until its monitor has read what earlier attempts left (queue/launch.c). */
+/* A turn of an attempt without a process: that waits until the monitor has read what earlier
+ * attempts left (queue/launch.c). */
 static int await_process(struct attempts *a, struct run *r, bool wanted, double now, struct err *e)
 {
     if (wanted && !run_is_draining(a, r)) {

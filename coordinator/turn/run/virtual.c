@@ -27,7 +27,7 @@ static void tell_assignments(struct attempts *a, struct run *r, const json_t *al
     }
 }
 
-/* The document holds all of them, an event each new one. */
+/* The document holds all evaluations; each new one is an event. */
 static void tell_evaluations(struct attempts *a, struct run *r, json_t *all)
 {
     size_t before = r->told_evaluations;
@@ -64,7 +64,7 @@ static void pass_over(struct run *r, const char *file, const char *why)
     }
 }
 
-/* No rank is to blame: its nodes are none of the cluster's. */
+/* Notes the failure, without a rank to blame: its nodes are virtual. */
 static void note_failure(struct run *r, const struct err *why)
 {
     if (why->code) {
@@ -73,7 +73,7 @@ static void note_failure(struct run *r, const struct err *why)
     }
 }
 
-/* Is there such a file, of this attempt? */
+/* Publishes a file; false: this attempt has none. */
 static bool tell_file(struct attempts *a, struct run *r, const char *file)
 {
     char path[PATH_MAX];
@@ -113,7 +113,7 @@ bool run_virtual_silent(struct attempts *a, struct run *r, double now)
     return r->failed || now - r->heard_at > silence_seconds || tell_file(a, r, "summary.json");
 }
 
-/* What the simulator printed is the launcher's log, once. */
+/* Copies the simulator's output to the launcher's log, once. */
 static void tell_log(struct attempts *a, struct run *r)
 {
     char folder[PATH_MAX];
