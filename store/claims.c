@@ -30,7 +30,7 @@ void store_clock(struct store *s, int64_t (*wall_ms)(void))
 
 /* ---- claiming -------------------------------------------------------------------------------- */
 
-/* 1: it was done; 0: another job has the node. */
+/* The script's answer. 1: it was done; 0: another job has the node. */
 static int answered(redisReply *r, struct err *e)
 {
     int64_t n = 0;
@@ -78,7 +78,7 @@ int store_node_release(struct store *s, const char *name, const char *job, struc
 
 static struct script accounting_script = {.text = LUA_DAYS LUA_ACCOUNTING};
 
-/* Four texts of the script's answer. NULL without error: they are none that we wrote. */
+/* What four texts of the script's answer say. NULL without error: we did not write them. */
 static json_t *use_of(redisReply *const *parts, struct err *e)
 {
     const char *text[PARTS];

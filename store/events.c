@@ -70,7 +70,7 @@ int store_publish(struct store *s, const char *id, const struct store_news *news
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* The id of the first or the last event that is kept ("0-0": there is none). */
+/* The id of the newest or the oldest event that is kept; "0-0": there is none. */
 static int event_end(struct store *s, bool newest, char out[STORE_PLACE], struct err *e)
 {
     const char *events = key_text(KEY_EVENTS);
@@ -100,8 +100,8 @@ static json_t *event_json(const struct stream_entry *at)
         .id = at->id, .job = job ? job : "", .type = type ? type : "", .data = text ? text : "{}"});
 }
 
-/* "$" becomes the newest id, so that no event between two calls is missed; an id from the future
- * (another store) starts anew. */
+/* Replaces "$" by the newest id, so that no event between two calls is missed. An id from the
+ * future comes from another store, and the reader starts anew. */
 static int event_place(struct store *s, char last[STORE_PLACE], bool *gap, struct err *e)
 {
     bool from_now = !strcmp(last, "$");
@@ -156,7 +156,7 @@ static json_t *read_events(struct store *s, char last[STORE_PLACE], int count, i
         rc = find_gap(s, last, &missed, e);
     }
     json_t *out =
-        /* one that is no text is left out */
+        /* an event that is no text is left out */
         rc < 0 ? NULL : reply_entries(list, n, event_json, last, e);
     freeReplyObject(r);
     if (out && gap) {
@@ -172,7 +172,7 @@ json_t *store_events_read(struct store *s, char last[STORE_PLACE], int count, in
     snprintf(before, sizeof before, "%s", last);
     json_t *out = read_events(s, last, count, block_ms, gap, e);
     if (!out && e && e->code == ERR_DATA) {
-        snprintf(last, STORE_PLACE, "%s", before); /* what came in front of it is read again */
+        snprintf(last, STORE_PLACE, "%s", before); /* what came before it is read again */
         store_mend(s, key_text(KEY_EVENTS), e);
     }
     return out;

@@ -31,12 +31,12 @@ int history_supersede(struct history *h, int64_t version, struct err *e);
 /* The number of steps up to that checkpoint that are missing in the series, because the rank that
  * made them was killed before it reported them. */
 int64_t history_missing(const struct history *h);
-/* A test figure: loss and accuracy at a step. One that comes twice, at a step not beyond the last,
- * is left out without error. */
+/* An evaluation: loss and accuracy at a step. It is left out without error if its step is not
+ * beyond the last one, since evaluations may come twice. */
 int history_evaluation(struct history *h, int64_t step, double epoch, double time, double samples,
                        double loss, double accuracy, struct err *e);
-/* Norms of the model's tensors at a step, kept as evaluations are. Norms of other tensors than the
- * first call named are refused with ERR_DATA. */
+/* Norms of the model's tensors at a step, kept like evaluations. Norms of tensors that the first
+ * call did not name are refused with ERR_DATA. */
 int history_norms(struct history *h, const struct norms *n, struct err *e);
 int history_show(struct history *h,
                  struct err *e); /* writes to the files: readers see it, and it outlives this
@@ -47,14 +47,14 @@ int history_flush(struct history *h,
 /* What a request for series names. */
 struct series_ask {
     const char *names; /* of series, with commas between them; "all": each */
-    const char *x;     /* "step" (as NULL is), "samples", "time" */
+    const char *x;     /* "step", "samples" or "time"; NULL: "step" */
     double from, to;   /* in units of x; NAN: open */
     int points;        /* at most that many buckets per series; below 1: 600 */
-    int node_points;   /* of each name at most that many over all nodes together, of a node at least
-                        * 8; 0: no such limit */
+    int node_points;   /* at most that many for each name over all nodes together, but at least 8
+                          for a node; 0: no such limit */
 };
-/* The answer of GET …/series. Those of a row's columns (job/row.def) are of the job ("node": null)
- * or one for each node; test_loss, test_accuracy and samples_per_second are of the job. {"x",
+/* The answer of GET …/series. A series of a row's column (job/row.def) is for the job ("node":
+ * null) or for one node; test_loss, test_accuracy and samples_per_second are for the job. {"x",
  * "series": [{"name","node","total_points","x","min","max","mean"}]}. A column that a newer version
  * added has no points in an older history. Unknown names: ERR_INVALID with the nearest. */
 json_t *history_series(const char *job_dir, const struct series_ask *ask, struct err *e);

@@ -16,7 +16,7 @@
 #include "common/json/jsonx.h"
 
 enum { BOX_MESSAGES = 64, BOX_BYTES = 64 << 10 };
-enum { REFUSALS = 32, REFUSAL_MS = 30000 }; /* an agent asks again every few seconds */
+enum { REFUSALS = 32, REFUSAL_MS = 30000 }; /* of a host that asks again every few seconds */
 
 /* ---- hosts ----------------------------------------------------------------------------------- */
 
@@ -50,7 +50,7 @@ int store_host_put(struct store *s, const struct host_beat *host, struct err *e)
 
 static struct script read_script = {.text = LUA_CLOCK LUA_HOST_READ};
 
-/* One by its name, or all: name NULL. */
+/* Reads the host `name`; NULL: all hosts. */
 static json_t *read_hosts(struct store *s, const char *name, struct err *e)
 {
     char prefix[STORE_KEY];

@@ -23,13 +23,13 @@ enum {
     STORE_PRIORITY = 100000, /* priorities are within ± this */
     STORE_WHY = 512,         /* bytes of why a connection failed */
 };
-/* How many entries are kept, about; texts, since they are arguments of scripts. */
+/* About how many entries are kept. They are texts, since they are arguments of scripts. */
 #define STORE_EVENTS "20000"
-#define STORE_ROWS_ENTRIES "20000" /* of a rank's rows: half an hour at ten a second */
+#define STORE_ROWS_ENTRIES "20000" /* rows of a rank: half an hour at ten a second */
 #define STORE_FACTS "10000"
 #define STORE_ASSIGNMENTS "10000"
 
-/* Of an address rediss://…; files are those of this host. */
+/* What an address rediss://… says; the files are on this host. */
 struct store_tls {
     bool on;
     char ca[200];             /* file of trusted authorities; "": the system's */
@@ -46,20 +46,20 @@ struct store {
     struct store_tls tls;
     redisContext *redis;             /* commands; NULL while not connected */
     int64_t connection;              /* how many times it was opened */
-    redisContext *events;            /* for commands that block */
-    int events_ms;                   /* the time limit that its socket has */
+    redisContext *events;            /* a second connection, for commands that block */
+    int events_ms;                   /* the time limit of its socket */
     int appended;                    /* commands whose replies have not been taken */
     struct sign_key seal, seal_rows; /* keys that seal what is reported on this connection */
-    char *control;                   /* the document that was handed out last; owned */
+    char *control;                   /* the document that was returned last; owned */
     int64_t (*wall_ms)(void);        /* NULL: clock_wall_ms() */
     const struct store_fence *fence; /* of a coordinator's connection, or NULL; borrowed */
 };
 
-/* address.c: puts what an address says into url, user, is_unix, address, port and db. ERR_INVALID:
- * it is none. */
+/* address.c: reads an address into url, user, is_unix, address, port and db. ERR_INVALID: it is no
+ * address. */
 int store_address(struct store *s, const char *url, struct err *e);
-/* tls.c: a connection to s->address by TLS; calls on it before it is there take `limit` at most.
- * NULL: `why` says why there is none. */
+/* tls.c: connects to s->address by TLS; each call until then takes at most `limit`. NULL: `why`
+ * says why it failed. */
 redisContext *store_tls_connect(const struct store *s, struct timeval limit, char why[STORE_WHY]);
 
 /* A Lua script: LUA_NAME of store/lua.h, which the build makes of store/lua/NAME.lua, behind the
@@ -73,19 +73,19 @@ struct script {
     struct script *fenced; /* the same behind LUA_FENCE, made at its first use and never freed */
 };
 
-/* One command by its arguments (binary safe). The reply is never NULL on success and never an
- * error; freeReplyObject. */
+/* Sends one command by its arguments (binary safe). On success the reply is never NULL and never an
+ * error; the caller calls freeReplyObject(). */
 redisReply *store_command(struct store *s, int argc, const char **argv, const size_t *lens,
                           struct err *e);
-/* The same with the reply as it came, an error too, or NULL; store_check() makes of it what
- * store_command() gives. */
+/* The same, but returns the reply as it came, which may be an error or NULL. store_check() turns it
+ * into what store_command() returns. */
 redisReply *store_raw(struct store *s, int argc, const char **argv, const size_t *lens,
                       struct err *e);
 redisReply *store_check(struct store *s, redisReply *r, struct err *e);
-/* As redisCommand. */
+/* See redisCommand. */
 redisReply *store_commandf(struct store *s, struct err *e, const char *fmt, ...);
-/* Several commands in one round trip: append them, then take as many replies as were appended. A
- * failure frees all replies. */
+/* Sends several commands in one round trip: append them, then take as many replies. A failure frees
+ * all replies. */
 int store_append(struct store *s, struct err *e, const char *fmt, ...);
 int store_append_argv(struct store *s, int argc, const char **argv, struct err *e);
 int store_replies(struct store *s, redisReply **out, struct err *e);
@@ -104,10 +104,10 @@ const char *store_script_name(struct script *script);
 /* A command that changes something a coordinator owns; behind the fence where there is one. */
 redisReply *store_change(struct store *s, int argc, const char **argv, struct err *e);
 
-/* Those with by_name, each in the file of its call. */
+/* The scripts with by_name, each in the file that calls it. */
 extern struct script report_script, fact_script, node_put_script, node_gpu_script,
     node_remove_script, host_put_script, host_remove_script, mail_put_script, node_load_script;
-/* Loads one; 0 where it is there already. */
+/* Loads one; 0 also where it is loaded already. */
 int store_function_load(struct store *s, struct script *script, struct err *e);
 
 /* The return value of a call without reply: the error's code, negative. */
@@ -138,12 +138,12 @@ struct stream_entry {
     const redisReply *fields;
 };
 int reply_entry(const redisReply *list, int i, struct stream_entry *out, struct err *e);
-/* What `make` makes of each of n entries (a new reference; NULL: it is left out), as an array;
- * `last` moves behind them. NULL after an error. */
+/* An array of what `make` returns for each of n entries (a new reference; NULL: the entry is left
+ * out). `last` becomes the last entry's id. NULL after an error. */
 typedef json_t *reply_entry_fn(const struct stream_entry *at);
 json_t *reply_entries(const redisReply *list, int n, reply_entry_fn *make, char last[STORE_PLACE],
                       struct err *e);
-/* One of the streams in XREAD's answer: how many entries *list has. */
+/* Reads one of the streams in XREAD's answer. Returns how many entries *list has. */
 int reply_stream(const redisReply *r, const char **key, const redisReply **list, struct err *e);
 int reply_only_stream(const redisReply *r, const redisReply **list,
                       struct err *e); /* XREAD of one stream; 0: nothing new */
@@ -155,7 +155,7 @@ char *store_dump(const json_t *j, const char *what, struct err *e);
 int store_no_job(const char *id, struct err *e);
 void store_hex_sha256(const void *bytes, size_t n, char out[65]);
 
-/* jobs/change.c: what creates a job or a sweep. */
+/* jobs/change.c: used by the creation of jobs and sweeps. */
 int store_random_id(char id[STORE_ID], struct err *e);
 /* The digest of a document, which does not depend on the order of keys. */
 int store_digest(const json_t *document, char out[65], struct err *e);
@@ -172,15 +172,15 @@ int store_did(const char *id, redisReply *r, struct err *e);
 enum jobview_kind {
     JOBVIEW_TEXT,   /* a field of its hash: text, or null */
     JOBVIEW_NUMBER, /* a whole number */
-    JOBVIEW_JSON,   /* a document, or null */
+    JOBVIEW_JSON,   /* a JSON document, or null */
     JOBVIEW_LIST,   /* an array */
     JOBVIEW_HIDDEN, /* a field that is not shown */
     JOBVIEW_LIVE    /* a part of the live document */
 };
 enum jobview_kind jobview_kind(const char *name);
-/* Appends the documents of n jobs, with commas between, in the order of their ids; those deleted
- * meanwhile are left out. `words`: "a,b", the keys that are wanted beside the id; NULL: all. How
- * many there are, or negative. */
+/* Appends the documents of n jobs in the order of their ids, separated by commas. Jobs that were
+ * deleted meanwhile are left out. `words`: the wanted keys besides the id, "a,b"; NULL: all.
+ * Returns how many it appended, or negative. */
 int jobview_append(struct store *s, int n, const char **ids, const char *words, struct buf *out,
                    struct err *e);
 

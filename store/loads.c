@@ -15,7 +15,7 @@ struct loads {
     struct load_meter meter;
     struct load now;
     struct load_means *nodes;   /* owned */
-    struct load_mean_of *ready; /* owned; complete, and not sent yet */
+    struct load_mean_of *ready; /* owned; means that are complete and not sent yet */
     int n_ready, most_ready;
     bool refused;
 };
@@ -55,7 +55,7 @@ void loads_free(struct loads *l)
 
 void loads_read(struct loads *l)
 {
-    l->n_ready = 0; /* of a heartbeat that failed: the store would give it a later time */
+    l->n_ready = 0; /* drops what a failed heartbeat left: the store would give it a later time */
     load_read(&l->meter, &l->now);
 }
 
@@ -127,8 +127,8 @@ void loads_send(struct loads *l, struct store *s)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* The loads of a tier that end after `since` and begin before `until`, which becomes the beginning
- * of the first that is there. One that reaches beyond it stands for the time until then. */
+/* Reads the loads of a tier that end after `since` and begin before *until, and sets *until to the
+ * beginning of the first one. A load that reaches beyond *until is cut there. */
 static int read_tier(struct store *s, const char *node, int tier, double since, double *until,
                      json_t *before, struct err *e)
 {

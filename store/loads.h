@@ -1,5 +1,6 @@
-/* How busy nodes were: kept in the store for a week, finer for the last day and half hour
- * (load_tiers in common/machine/load.h), also of nodes that no job uses and that are gone. */
+/* How busy nodes were. The store keeps this for a week, and finer for the last day and half hour
+ * (load_tiers in common/machine/load.h), also for nodes that no job uses and for nodes that are
+ * gone. */
 #ifndef STORE_LOADS_H
 #define STORE_LOADS_H
 
@@ -25,9 +26,9 @@ struct load_mean_of {
     struct load load;
 };
 int store_loads_put(struct store *s, const struct load_mean_of *means, int n, struct err *e);
-/* Those that ended after `since` (seconds since 1970), as job/documents/hosts/load.h says, of the
- * finest tier that reaches back so far at each time. NULL: it failed; a node that told none has
- * empty lists. */
+/* The loads that ended after `since` (seconds since 1970), in the form of
+ * job/documents/hosts/load.h. For each time they come from the finest tier that reaches back so
+ * far. NULL: it failed. A node without loads has empty lists. */
 json_t *store_loads(struct store *s, const char *node, double since, struct err *e);
 
 #endif

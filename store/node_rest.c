@@ -1,8 +1,8 @@
-/* Nodes that rest: one through which two attempts in a row have failed gets no job for a while,
- * each time twice as long, so that a node with a broken library or clock does not use up every
- * job's restarts. The next attempt on it after that is the probe: if it ends well, the failures are
- * forgotten. What is kept is in the node's hash: `failures`, `failure` (the last one's reason) and
- * `rest_until`; nodes.c makes the state of it.
+/* Nodes that rest. After two attempts in a row have failed through a node, it gets no job for a
+ * while, each time twice as long. So a node with a broken library or clock does not use up every
+ * job's restarts. The next attempt on it is the probe: if that ends well, the failures are
+ * forgotten. The node's hash has `failures`, `failure` (the last one's reason) and `rest_until`;
+ * nodes.c computes the state from these.
  */
 #include "store/internal.h"
 #include "store/lua.h"

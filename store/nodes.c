@@ -111,7 +111,7 @@ static bool is_set(const redisReply *hash, const char *field)
     return text && strcmp(text, "") && strcmp(text, "0") && strcmp(text, "false");
 }
 
-/* What an attempt that failed through the node left (node_rest.c). True: it rests. */
+/* Adds the failures of attempts on the node (node_rest.c). True: it rests. */
 static bool add_rest(json_t *node, const redisReply *hash, double now)
 {
     const char *failures = reply_field(hash, "failures", NULL),
@@ -169,7 +169,7 @@ static json_t *node_json(const redisReply *one, double now)
     return node;
 }
 
-/* One by its name, or all: name NULL. */
+/* Reads the node `name`; NULL: all nodes. */
 static json_t *read_nodes(struct store *s, const char *name, struct err *e)
 {
     char nodes[STORE_KEY], claims[STORE_KEY], gpus[STORE_KEY];
@@ -288,7 +288,7 @@ int store_node_set(struct store *s, const char *name, const char *field, const c
 
 static int profile_key(char key[STORE_KEY], const char *node, const char *nethash, struct err *e)
 {
-    int rc = key_named(key, KEY_PROFILE, nethash, e); /* is it a name? */
+    int rc = key_named(key, KEY_PROFILE, nethash, e); /* checks that it is a name */
     if (rc < 0 || (rc = key_named(key, KEY_PROFILE, node, e)) < 0) {
         return rc;
     }

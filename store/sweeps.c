@@ -24,7 +24,7 @@ static int key_of(const char *id, char key[STORE_KEY], struct err *e)
     return key_named(key, KEY_SWEEP, id, NULL) < 0 ? none_of(id, e) : 0;
 }
 
-/* The state that a script answers with; frees the reply. */
+/* The state in a script's answer; frees the reply. */
 static int state_of(redisReply *r, const char *id, struct err *e)
 {
     const char *text = NULL;
@@ -79,7 +79,7 @@ int store_sweep_create(struct store *s, const json_t *document, const char *idem
 static const char *const texts[] = {"owner", "state", "created", "finished"};
 enum { TEXTS = sizeof texts / sizeof *texts, FIELDS = TEXTS + 2 };
 
-/* Of HMGET's answer; NULL without error: it is not there. */
+/* The sweep in HMGET's answer; NULL without error: it does not exist. */
 static json_t *sweep_of(const redisReply *r, const char *id, struct err *e)
 {
     const char *text;
@@ -147,7 +147,8 @@ json_t *store_sweeps(struct store *s, int limit, struct err *e)
         json_t *one = out ? store_sweep_get(s, json_string_value(id), e) : NULL;
         if (one) {
             json_array_append_new(out, one);
-        } else if (out && e->code != ERR_NOT_FOUND) { /* removed meanwhile: it is left out */
+        } else if (out && e->code != ERR_NOT_FOUND) { /* a sweep that was removed meanwhile is left
+                                                         out */
             json_decref(out);
             out = NULL;
         }

@@ -14,14 +14,15 @@
 
 enum { STORE_SWEEPS = 500 }; /* in a list */
 
-/* As store_job_create: the document is stored as it is. Returns enum job_created. */
+/* Creates a sweep, like store_job_create(). The document is stored as it is. Returns enum
+ * job_created. */
 int store_sweep_create(struct store *s, const json_t *document, const char *idempotency_key,
                        const char *owner, char id[STORE_ID], struct err *e);
 /* New reference; NULL with ERR_NOT_FOUND. */
 json_t *store_sweep_get(struct store *s, const char *id, struct err *e);
 /* The newest first, at most `limit`. New reference. */
 json_t *store_sweeps(struct store *s, int limit, struct err *e);
-/* Ids of those that have not ended, in no order. New reference. */
+/* Ids of the sweeps that have not ended, in no order. New reference. */
 json_t *store_sweeps_open(struct store *s, struct err *e);
 /* Writes the list of jobs (NULL: it stays), and changes the state from `from` to `to`; a sweep in
  * any other state keeps it. Returns the state before; ERR_NOT_FOUND. */

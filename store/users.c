@@ -24,7 +24,7 @@ void store_user_password(const struct sign_key *key, char out[SIGN_HEX])
     sign_hex(&password, out);
 }
 
-/* Takes the words apart, in place. */
+/* Splits the words in place. */
 static int split(char *text, const char **words, int room)
 {
     int n = 0;

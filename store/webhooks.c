@@ -1,4 +1,4 @@
-/* Webhooks in the store; see webhooks.h. What a coordinator changes is behind its fence; requests
+/* Webhooks in the store; see webhooks.h. A coordinator's changes go through its fence; requests
  * over HTTP put and remove webhooks. */
 #include "store/webhooks.h"
 
@@ -20,7 +20,7 @@ static int none_of(const char *id, struct err *e)
     return err_set(e, ERR_NOT_FOUND, "there is no webhook '%.60s'", id);
 }
 
-/* The number that a script answered; frees the reply. */
+/* The number in a script's answer; frees the reply. */
 static int number_of(redisReply *r, struct err *e)
 {
     int64_t n = 0;
@@ -80,7 +80,7 @@ json_t *store_webhooks(struct store *s, struct err *e)
     return documents_of(store_commandf(s, e, "HVALS %s", key_text(KEY_WEBHOOKS)), e);
 }
 
-/* The keys of one webhook; ERR_NOT_FOUND for what cannot be an id. */
+/* The keys of one webhook; ERR_NOT_FOUND: it is no valid id. */
 static int keys_of(const char *id, char queue[STORE_KEY], char tries[STORE_KEY], struct err *e)
 {
     return key_named(queue, KEY_WEBHOOK_QUEUE, id, NULL) < 0 ||

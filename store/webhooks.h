@@ -5,8 +5,8 @@
  *   delivery   what is to be sent once; it waits in the webhook's queue
  *   try        the result of one attempt to send it; the last STORE_WEBHOOK_TRIES of each webhook
  *
- * A delivery is queued before the position behind its event is written, and its id is made of the
- * event's: a coordinator that dies in between queues the same delivery again, not a second one.
+ * A delivery is queued before the position after its event is written, and its id is made from the
+ * event's. So a coordinator that dies in between queues the same delivery again, not a second one.
  * When a webhook is removed, its deliveries and tries are removed with it. As in store.h: 0 or
  * more, or a negative code.
  */
@@ -33,12 +33,12 @@ int store_webhook_queue(struct store *s, const char *id, const char *delivery,
                         const json_t *document, struct err *e);
 json_t *store_webhook_waiting(struct store *s, const char *id, struct err *e); /* array */
 int64_t store_webhook_count(struct store *s, const char *id, struct err *e);   /* that wait */
-/* Records a try. left: the delivery that goes on waiting; NULL: the delivery is done. */
+/* Records a try. left: the delivery, which goes on waiting; NULL: it is done. */
 int store_webhook_tried(struct store *s, const char *id, const char *delivery, const json_t *left,
                         const json_t *tried, struct err *e);
 json_t *store_webhook_tries(struct store *s, const char *id, struct err *e); /* newest first */
 
-/* The last event that was looked at; "0-0": none yet. */
+/* The last event that was read; "0-0": none yet. */
 int store_webhook_place(struct store *s, char out[STORE_PLACE], struct err *e);
 int store_webhook_place_set(struct store *s, const char *place, struct err *e);
 #endif

@@ -26,7 +26,7 @@
 #include "store/history/supersede.h"
 
 enum {
-    /* most steps that wait for a rank; beyond it the oldest are written as they are */
+    /* the most steps that wait for a rank; beyond it the oldest are written incomplete */
     PENDING_MOST = 65536
 };
 
@@ -35,28 +35,28 @@ struct rank_state {
     bool any;                 /* has a row */
     int64_t step, local_step; /* of its last row */
     int attempt;
-    int64_t seen; /* last step of this attempt; -1: none yet */
+    int64_t seen; /* the rank's last step in this attempt; -1: none yet */
 };
 
 struct history {
     char dir[HISTORY_PATH];
     json_t *meta;
-    int row_bytes; /* of a packed row: the format */
+    int row_bytes; /* length of a packed row, which is the format */
     int workers;
     struct rank_state *ranks; /* [workers], owned */
     struct pyramid_writer steps;
-    int64_t last_step; /* in steps.bin, that counts; -1: none */
+    int64_t last_step; /* the last step in steps.bin that counts; -1: none */
     struct step_merge pending;
-    int64_t frontier; /* the least `seen`, which at_frontier ranks have */
+    int64_t frontier; /* the least `seen`; at_frontier ranks have it */
     int at_frontier;
-    int64_t evaluations, evaluated; /* how many; the step of the last one that counts, -1: none */
+    int64_t evaluations, evaluated; /* how many; the step of the last one that counts (-1: none) */
     int evaluations_fd;
     bool evaluations_dirty;
     struct norm_track norms;
-    int files_kept;     /* whose entries in the folder are on the disk */
-    int attempt;        /* the newest seen */
+    int files_kept;     /* how many files have their entry in the folder on the disk */
+    int attempt;        /* the newest attempt seen */
     int64_t version;    /* of the last restart, -1: none */
-    bool since_restart; /* rows were taken after it */
+    bool since_restart; /* rows were taken after that restart */
 };
 
 static void track_name(char out[32], int rank)
@@ -85,7 +85,7 @@ static void open_track(const struct history *h, int rank, char name[32], struct 
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* Records which node each rank is from here on, if that changed. */
+/* Records which node each rank is from here on, if this has changed. */
 static int add_layout(struct history *h, const char *const *nodes, struct err *e)
 {
     json_t *layout = history_layout_new();
@@ -97,8 +97,8 @@ static int add_layout(struct history *h, const char *const *nodes, struct err *e
     return history_meta_add_layout(h->meta, layout) ? history_meta_save(h->dir, h->meta, e) : 0;
 }
 
-/* The last row of a track that counts; 0: there is none. Rows before it that count and lie past
- * `step` go into `pending`. */
+/* Takes the last row of a track that counts; 0: there is none. Rows that count and lie past the
+ * step go into `pending`. */
 static int take_tail(struct history *h, int rank, int64_t past, struct row *last, struct err *e)
 {
     char name[32];
@@ -142,9 +142,9 @@ static void find_frontier(struct history *h)
     }
 }
 
-/* What is known after opening: the last row of each rank, and the steps that are not merged yet. An
- * earlier layout may have had more ranks: in asynchronous strategies, where each step is of one
- * worker, the steps of those ranks are in no other file. */
+/* Restores the state from the files: the last row of each rank, and the steps that are not merged
+ * yet. An earlier layout may have had more ranks. Under asynchronous strategies each step has one
+ * worker, so the steps of these ranks are in no other file. */
 static int recall(struct history *h, struct err *e)
 {
     struct row last;
@@ -259,7 +259,7 @@ void history_close(struct history *h)
 
 /* ---- appending ------------------------------------------------------------------------------- */
 
-/* Steps that every rank has passed, and more if too many wait. */
+/* Writes the steps that every rank has passed, and more if too many wait. */
 static int emit(struct history *h, int64_t upto, int most, struct err *e)
 {
     int n = 0, rc = 0;
@@ -289,7 +289,7 @@ static int append_one(struct history *h, const struct row *row, struct err *e)
     }
     struct rank_state *rank = &h->ranks[row->rank];
     if (row->attempt > h->attempt) {
-        /* Late rows of the previous attempt, which came after its end was reported. */
+        /* supersedes late rows of the previous attempt, which came after its end was reported */
         int rc = h->version >= 0 && h->since_restart ? history_supersede(h, h->version, e) : 0;
         if (rc < 0) {
             return rc;
@@ -314,7 +314,7 @@ static int append_one(struct history *h, const struct row *row, struct err *e)
     if (seen == h->frontier && rank->seen > seen && --h->at_frontier == 0) {
         find_frontier(h);
     }
-    if (row->step > h->last_step) { /* else its step is merged already: the rank was far behind */
+    if (row->step > h->last_step) { /* else the step is merged already: the rank was far behind */
         int more = step_merge_add(&h->pending, row, e);
         if (rc >= 0) { /* the first error stays */
             rc = more;
@@ -342,7 +342,7 @@ static int write_out(struct history *h, bool sync, struct err *e)
         rc = pyramid_writer_flush(&h->ranks[r].rows, sync, e);
     }
     return rc == 0 ? pyramid_writer_flush(&h->steps, false, e)
-                   : rc; /* made again from the rows if it is lost */
+                   : rc; /* it can be made again from the rows if it is lost */
 }
 
 int history_norms(struct history *h, const struct norms *n, struct err *e)
@@ -355,7 +355,7 @@ int history_show(struct history *h, struct err *e)
     return write_out(h, false, e);
 }
 
-/* A file that was made since is there after a power cut. Levels are made again from rows. */
+/* Syncs the folder, so that new files survive a power cut. Levels can be made again from rows. */
 static void keep_files(struct history *h)
 {
     int files = 1 + (h->norms.records > 0);
@@ -389,7 +389,7 @@ int history_evaluation(struct history *h, int64_t step, double epoch, double tim
 {
     struct history_evaluation one = {step, epoch, time, samples, loss, accuracy};
     if (step <= h->evaluated) {
-        return 0; /* told twice, as rows may be */
+        return 0; /* it came twice, as rows may */
     }
     off_t at = (off_t)(h->evaluations * (int64_t)sizeof one);
     if (pwrite(h->evaluations_fd, &one, sizeof one, at) != (ssize_t)sizeof one) {
@@ -413,8 +413,8 @@ static int supersede_track(struct history *h, int rank, int64_t version, struct 
     return rc;
 }
 
-/* Steps up to the version without any row: the rank that made them was killed before it reported
- * them.
+/* Counts the steps up to the version that have no row: the rank that made them was killed before it
+ * reported them.
  */
 static int count_missing(struct history *h, int64_t version, struct err *e)
 {
@@ -433,8 +433,7 @@ int64_t history_missing(const struct history *h)
 
 int history_supersede(struct history *h, int64_t version, struct err *e)
 {
-    int rc =
-        emit(h, version, PENDING_MOST, e); /* of the steps that wait, those that count are kept */
+    int rc = emit(h, version, PENDING_MOST, e); /* keeps those waiting steps that count */
     if (rc < 0 || (rc = history_flush(h, e)) < 0) {
         return rc;
     }

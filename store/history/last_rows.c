@@ -1,5 +1,5 @@
 /* The last rows of every rank of a job (GET …/steps): what the page draws as a timeline of the last
- * steps. Read from the rows on disk, of the layout that holds now.
+ * steps. They are read from the rows on disk, by the current layout.
  */
 #include <stdio.h>
 

@@ -16,7 +16,7 @@
 #include "store/history/parts.h"
 
 enum { POINTS_USUAL = 200 };
-static const char *const track = "norms"; /* in meta.json's list of what is superseded */
+static const char *const track = "norms"; /* its name in meta.json's list of superseded spans */
 
 struct norm_head {
     int64_t step;
@@ -39,7 +39,7 @@ static void path_of(char out[HISTORY_PATH + 32], const char *dir)
     snprintf(out, HISTORY_PATH + 32, "%s/norms.bin", dir);
 }
 
-/* Whole records of the file; 0 where there is none. */
+/* The number of whole records in the file; 0: there is no file. */
 static int64_t records_in(int fd, int tensors)
 {
     struct stat st;
@@ -66,7 +66,7 @@ static int open_file(struct norm_track *t, const char *dir, int flags, struct er
                : err_errno(e, ERR_IO, "cannot open '%s'", path);
 }
 
-/* The step of the last one that counts. */
+/* Finds the step of the last record that counts. */
 static int find_told(struct norm_track *t, const json_t *meta, struct err *e)
 {
     struct spans dead = {0}, alive = {0};
@@ -108,7 +108,7 @@ static json_t *tensors_of(const struct norms *n)
                      n->left_out);
 }
 
-/* The first one says which tensors there are; the others must have the same. */
+/* Takes the tensors from the first norms; all others must have the same. */
 static int take_tensors(json_t *meta, const char *dir, const struct norms *n, struct err *e)
 {
     json_t *tensors = tensors_of(n), *before = history_meta_tensors(meta);
@@ -188,7 +188,7 @@ struct reading {
     char dir[HISTORY_PATH];
     json_t *meta;
     int tensors;
-    char *records; /* [n] that count, one after the other; owned */
+    char *records; /* [n] the records that count, one after the other; owned */
     int64_t n;
 };
 

@@ -21,8 +21,8 @@ struct norm_track {
 
 int norm_track_open(struct norm_track *t, const char *dir, const json_t *meta, struct err *e);
 void norm_track_close(struct norm_track *t);
-/* One that comes twice, at a step not beyond the last, is left out without error. Writes meta.json
- * with the first one. */
+/* Appends norms. They are left out without error if their step is not beyond the last one. The
+ * first ones write meta.json. */
 int norm_track_append(struct norm_track *t, const char *dir, json_t *meta, const struct norms *n,
                       struct err *e);
 int norm_track_supersede(struct norm_track *t, json_t *meta, int64_t version, struct err *e);

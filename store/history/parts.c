@@ -140,7 +140,7 @@ static void merge_row(struct step_sum *s, const struct row *row)
 
 int step_merge_add(struct step_merge *m, const struct row *row, struct err *e)
 {
-    int at = m->n; /* rows come nearly in order: scan from the end, then bisect */
+    int at = m->n; /* rows come nearly in order, so it scans from the end before it bisects */
     if (at && m->items[at - 1].step >= row->step) {
         int low = 0;
         at--;

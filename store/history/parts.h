@@ -18,7 +18,7 @@
 enum {
     HISTORY_RANKS = 4096,
     HISTORY_PATH = 1000,
-    HISTORY_POINTS_MOST = 20000 /* of a series in one answer */
+    HISTORY_POINTS_MOST = 20000 /* points of a series in one answer */
 };
 
 struct history_evaluation {
@@ -39,8 +39,7 @@ struct spans {
     int n, size;
 };
 void spans_release(struct spans *s);
-int spans_add(struct spans *s, int64_t a, int64_t b,
-              struct err *e); /* at the end; joins neighbours */
+int spans_add(struct spans *s, int64_t a, int64_t b, struct err *e); /* appends; joins neighbours */
 int spans_union(struct spans *s, const struct spans *more, struct err *e);
 /* [a, b) without `dead`. */
 int spans_alive(const struct spans *dead, int64_t a, int64_t b, struct spans *out, struct err *e);
@@ -50,7 +49,7 @@ int64_t spans_total(const struct spans *s);
 struct step_sum {
     int64_t step;
     double samples;
-    double numbers[ROW_COLUMNS]; /* of the means: sums weighted by samples */
+    double numbers[ROW_COLUMNS]; /* sums weighted by samples, for the means */
 };
 struct step_merge {
     struct step_sum *items; /* owned */

@@ -164,7 +164,7 @@ static int write_rows(struct pyramid_writer *w, bool sync, struct err *e)
     return write_at(w->base, 0, offset, raw, (size_t)w->buffered * bytes, sync, e);
 }
 
-/* The next bucket of a level. */
+/* Writes the next bucket of a level. */
 static int write_bucket(struct pyramid_writer *w, int level, struct err *e)
 {
     char raw[sizeof(struct pyramid_bucket)];
@@ -223,7 +223,7 @@ int pyramid_writer_add(struct pyramid_writer *w, const struct row *row, struct e
     int rc = 0;
     bool behind = w->rows % PYRAMID_FAN == 0 && (w->buffered || w->have[0] < w->rows / PYRAMID_FAN);
     if (behind && (rc = pyramid_writer_flush(w, false, e)) < 0) {
-        return rc; /* the disk refused before and still does: the row is not taken */
+        return rc; /* the disk still refuses, so the row is not taken */
     }
     w->buffer[w->buffered++] = *row;
     w->rows++;
@@ -234,9 +234,9 @@ int pyramid_writer_add(struct pyramid_writer *w, const struct row *row, struct e
     return rc;
 }
 
-/* After a power cut a level may hold zeroes: it ends before the first bucket whose number of rows
- * is wrong. No level may be ahead of the one below, so its last buckets are computed again together
- * with those below them. */
+/* Cuts off unsound ends of levels. After a power cut a level may hold zeroes, so it ends before the
+ * first bucket whose number of rows is wrong. No level may be ahead of the one below, so its last
+ * buckets are computed again together with those below them. */
 static void keep_sound_levels(struct pyramid_reader *r)
 {
     for (int l = 1; l <= PYRAMID_LEVELS; l++) {
@@ -274,7 +274,7 @@ int pyramid_writer_open(struct pyramid_writer *w, const char *base, int row_byte
         } else {
             pyramid_range(&r, b * PYRAMID_FAN, w->rows, &w->open[0]);
         }
-        for (int l = 0; l < PYRAMID_LEVELS; l++) { /* those on disk are not written again */
+        for (int l = 0; l < PYRAMID_LEVELS; l++) { /* buckets on disk are not written again */
             int64_t width = rows_per_bucket(l + 1);
             if (w->rows % width == 0 && w->have[l] < r.count[l + 1]) {
                 w->have[l]++;
@@ -326,7 +326,7 @@ void pyramid_reader_close(struct pyramid_reader *r)
     }
 }
 
-/* `want` bytes of a level's file; what cannot be read is zeroes. */
+/* Reads `want` bytes of a level's file; zeroes where it cannot. */
 static void read_at(struct pyramid_reader *r, int level, off_t offset, char *out, size_t want)
 {
     size_t got = 0;
@@ -344,7 +344,7 @@ static void read_at(struct pyramid_reader *r, int level, off_t offset, char *out
     }
 }
 
-/* Brings the 64 records around i into the cache; where i is among them. */
+/* Brings the 64 records around i into the cache, and returns the index of i among them. */
 static int fetch(struct pyramid_reader *r, int level, int64_t i)
 {
     char raw[RAW_BYTES];

@@ -27,7 +27,7 @@ enum { PYRAMID_FAN = 64, PYRAMID_LEVELS = 3, PYRAMID_PATH = 1024 };
 /* On disk the same fields, with as many values as the rows have. */
 struct pyramid_bucket {
     int64_t rows, step_min, step_max;
-    double samples;                             /* sum of the minibatches */
+    double samples;                             /* sum of the minibatches in samples */
     double sum[ROW_VALUES], weight[ROW_VALUES]; /* mean = sum/weight (row_value_by_samples) */
     float min[ROW_VALUES], max[ROW_VALUES];     /* over finite values; min > max: there was none */
 };
@@ -39,14 +39,14 @@ void pyramid_add(struct pyramid_bucket *b, const struct row *row);
 struct pyramid_writer {
     char base[PYRAMID_PATH];
     int row_bytes;
-    int64_t rows; /* with those in the buffer */
+    int64_t rows; /* including those in the buffer */
     int buffered;
     bool dirty; /* something was written since the last sync */
     struct row buffer[PYRAMID_FAN];
     int64_t have[PYRAMID_LEVELS];               /* buckets on disk */
     struct pyramid_bucket open[PYRAMID_LEVELS]; /* the next one of each level */
 };
-/* Goes on where the files end; levels that are behind their rows are caught up. */
+/* Goes on where the files end, and completes levels that are behind their rows. */
 int pyramid_writer_open(struct pyramid_writer *w, const char *base, int row_bytes, struct err *e);
 int pyramid_writer_add(struct pyramid_writer *w, const struct row *row, struct err *e);
 /* Writes what is buffered; `sync`: to the disk. */
@@ -60,7 +60,7 @@ struct pyramid_reader {
     int64_t chunk[1 + PYRAMID_LEVELS]; /* which 64 records are in the cache; -1: none */
     struct row rows[PYRAMID_FAN];
     struct pyramid_bucket buckets[PYRAMID_LEVELS][PYRAMID_FAN];
-    bool failed; /* a read failed: the disk's fault, reported once by the caller */
+    bool failed; /* a read failed: the disk has failed; the caller reports it once */
 };
 void pyramid_reader_open(struct pyramid_reader *r, const char *base, int row_bytes);
 void pyramid_reader_close(struct pyramid_reader *r);

@@ -1,4 +1,4 @@
-/* Reading a history: series of at most so many points (GET …/series). The last rows are in
+/* Reading a history: series of a limited number of points (GET …/series). The last rows are in
  * last_rows.c.
  *
  *   source   the rows of one node, or the steps of the job, that count (source.h)
@@ -35,7 +35,7 @@ enum kind { KIND_NODE, KIND_JOB, KIND_TEST, KIND_RATE };
 static const struct series_name {
     const char *name;
     enum kind kind;
-    int of; /* of KIND_NODE and KIND_JOB: the column; of KIND_TEST: 0 loss, 1 accuracy */
+    int of; /* KIND_NODE and KIND_JOB: the column; KIND_TEST: 0 loss, 1 accuracy */
 } series_names[] = {
 #define COLUMN(name, type, byte, shown, merged, series, unit, help) SERIES_##series(name)
 #include "job/row.def"
@@ -51,7 +51,7 @@ struct query {
     char dir[HISTORY_PATH];
     json_t *meta;
     struct series_axis axis;
-    int points, node_points;     /* buckets at most: of a series; of a name over all nodes */
+    int points, node_points;     /* the most buckets of a series, and of a name over all nodes */
     int names[SERIES_NAMES], n;  /* indexes of series_names */
     json_t *found[SERIES_NAMES]; /* arrays of series, one for each name */
     struct source steps;
@@ -95,9 +95,9 @@ static void series_put(json_t *series, const struct query *q, double x, double m
     json_array_append_new(json_object_get(series, "mean"), number(mean, false));
 }
 
-/* The series of one name over a source, as it fills. */
+/* The series of one name over a source, while it fills. */
 struct filling {
-    json_t *series; /* borrowed; NULL: the name is of another kind, or older rows lack it */
+    json_t *series; /* borrowed; NULL: the name has another kind, or older rows lack it */
     int value;      /* enum row_value */
     bool whole;
 };
@@ -110,7 +110,7 @@ static void fill(const struct filling *f, const struct query *q, double x,
     series_put(f->series, q, x, b->min[v], b->max[v], mean, f->whole);
 }
 
-/* Begins the series of every name of this kind. n: the rows. */
+/* Begins the series of every name of this kind. n: the number of rows. */
 static void fillings_init(struct query *q, enum kind kind, const char *node, int64_t n,
                           struct filling out[SERIES_NAMES])
 {
@@ -127,7 +127,7 @@ static void fillings_init(struct query *q, enum kind kind, const char *node, int
     }
 }
 
-/* Every name of this kind, from one pass over the source. */
+/* Answers every name of this kind, in one pass over the source. */
 static void answer_source(struct query *q, enum kind kind, struct source *s, const char *node,
                           int points)
 {
@@ -176,10 +176,11 @@ static void answer_points(struct query *q, int k, const struct point *points, in
     json_array_append_new(q->found[k], series);
 }
 
-/* Samples per second of the job: over windows of steps, samples of a window by the time from the
- * last step before it to its last. A window has at least four steps, or with a step for each
- * gradient two gradients of every worker: single steps of several workers may end at the same time.
- */
+/* Answers samples per second of the job, over windows of steps: the samples of a window, divided by
+ * the time from the last step before it to its own last step. A window has at least four steps.
+ * Where each gradient is a step, it has at least two gradients of every worker, since single steps
+ * of several workers may end at the same time.
+ * */
 static int answer_rate(struct query *q, int k, int workers, struct err *e)
 {
     int64_t a, b, n = 0;
@@ -204,7 +205,7 @@ static int answer_rate(struct query *q, int k, int workers, struct err *e)
         struct row first = source_row(s, from), last = source_row(s, to - 1);
         double seconds = last.time - before;
         carried += bucket.samples;
-        if (seconds > 0) { /* else its samples go to the next window */
+        if (seconds > 0) { /* if no time has passed, the samples count in the next window */
             points[n++] = (struct point){axis_of(&q->axis, &first), carried / seconds, seconds};
             carried = 0;
             before = last.time;
@@ -215,7 +216,7 @@ static int answer_rate(struct query *q, int k, int workers, struct err *e)
     return 0;
 }
 
-/* Test figures; they are few, so all are read. */
+/* Answers the evaluations. They are few, so all are read. */
 static int answer_tests(struct query *q, struct err *e)
 {
     char path[HISTORY_PATH + 32];
@@ -270,7 +271,7 @@ out:
     return rc;
 }
 
-/* How many buckets a node's series may have. */
+/* The most buckets of a node's series. */
 static int points_of_node(const struct query *q, size_t nodes)
 {
     int share = nodes > 0 ? q->node_points / (int)nodes : 0;

@@ -10,7 +10,7 @@ const char *const axis_names[AXES] = {"step", "samples", "time"};
 
 static double samples_at(const struct series_axis *x, int64_t step)
 {
-    int low = 0, high = x->n; /* the first entry with a step beyond */
+    int low = 0, high = x->n; /* finds the first entry with a later step */
     while (low < high) {
         int mid = low + (high - low) / 2;
         if (x->step[mid] <= step) {
@@ -34,7 +34,8 @@ double axis_of(const struct series_axis *x, const struct row *row)
                                   : samples_at(x, row->step);
 }
 
-/* Samples up to a step, for every step of a short job, for every 64th (or more) of a long one. */
+/* The table has the samples up to a step: for every step of a short job, for every 64th or fewer of
+ * a long one. */
 int axis_make_table(struct series_axis *x, struct source *steps, struct err *e)
 {
     int64_t n = steps->rows,
@@ -50,7 +51,7 @@ int axis_make_table(struct series_axis *x, struct source *steps, struct err *e)
         struct pyramid_bucket bucket;
         pyramid_empty(&bucket);
         source_range(steps, a, b, &bucket);
-        if (a == 0 && stride > 1) { /* so that interpolation begins at the first step */
+        if (a == 0 && stride > 1) { /* an entry, so that interpolation begins at the first step */
             struct row first = source_row(steps, 0);
             x->step[x->n] = first.step;
             x->samples[x->n++] = first.batch;

@@ -15,12 +15,12 @@ extern const char *const axis_names[AXES];
 struct series_axis {
     enum axis kind;
     double from, to; /* in units of the axis; NAN: open */
-    int64_t *step;   /* [n], owned: samples[i] were used up to step[i]; of AXIS_SAMPLES */
+    int64_t *step;   /* [n], owned: samples[i] were used up to step[i]; for AXIS_SAMPLES only */
     double *samples;
     int n;
 };
 
-/* For AXIS_SAMPLES, before the others: the table, from the steps of the job. */
+/* Makes the table of AXIS_SAMPLES from the steps of the job. Call it before the others. */
 int axis_make_table(struct series_axis *x, struct source *steps, struct err *e);
 void axis_release(struct series_axis *x);
 double axis_of(const struct series_axis *x, const struct row *row);

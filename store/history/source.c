@@ -56,7 +56,7 @@ static int source_part(struct source *s, int track, int64_t a, int64_t b, struct
     return 0;
 }
 
-/* Adds positions [a, b) of a track, b < 0: to its end, without what is superseded. */
+/* Adds positions [a, b) of a track, without superseded ones; b < 0: to its end. */
 static int source_add(struct source *s, int track, int64_t a, int64_t b, struct err *e)
 {
     char name[32] = "steps";
@@ -132,8 +132,8 @@ void source_range(struct source *s, int64_t a, int64_t b, struct pyramid_bucket 
 
 /* ---- the nodes and the steps ----------------------------------------------------------------- */
 
-/* Where the rows of a rank begin in the first layout after k that has this rank; -1: they go on to
- * the end. */
+/* Where the rows of a rank in layout k end: at its first row in the next layout that has this rank;
+ * -1: at the end of the file. */
 static int64_t layout_end(const json_t *meta, int k, int rank)
 {
     while (++k < history_meta_layouts(meta)) {
@@ -145,7 +145,7 @@ static int64_t layout_end(const json_t *meta, int k, int rank)
     return -1;
 }
 
-/* Every row of a node, under all ranks that it had. */
+/* Adds every row of a node, under all ranks that it had. */
 int source_node(struct source *s, const char *node, struct err *e)
 {
     int rc = 0;
@@ -160,7 +160,7 @@ int source_node(struct source *s, const char *node, struct err *e)
     return rc;
 }
 
-/* Rows of a rank past the last step that is merged, from its end backwards. */
+/* Adds the rows of a rank past the last merged step, from the end backwards. */
 static int add_tail(struct step_merge *m, const char *dir, const json_t *meta, int rank,
                     int64_t past, struct err *e)
 {
@@ -180,7 +180,7 @@ static int add_tail(struct step_merge *m, const char *dir, const json_t *meta, i
     return rc;
 }
 
-/* The steps of the job: steps.bin, then what the ranks' rows have beyond it. */
+/* Adds the steps of the job: steps.bin, then those that the ranks' rows have beyond it. */
 int source_steps(struct source *s, struct err *e)
 {
     struct step_merge m = {0};

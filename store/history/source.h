@@ -1,4 +1,4 @@
-/* The source of a series: those rows of one node, or steps of the job, that count. Inside store/
+/* The source of a series: the rows of one node, or the steps of the job, that count. Inside store/
  * only.
  *
  *   source = parts of tracks, one after the other:   rows-1 [0, 80)  rows-0 [100, 190)  …
@@ -23,16 +23,16 @@ struct part {
 
 struct source {
     const char *dir;    /* JOBDIR/history; borrowed */
-    const json_t *meta; /* of the history; borrowed */
+    const json_t *meta; /* the history's document; borrowed */
     struct part *parts; /* owned */
     int n;
     int64_t rows;
     struct row *tail;              /* owned, or NULL */
-    struct pyramid_reader *reader; /* owned; of open_track */
+    struct pyramid_reader *reader; /* owned; reads the track open_track */
     int open_track;
 };
 
-/* source_release after any of them, failed or not. */
+/* After any of these call source_release(), also after a failure. */
 int source_init(struct source *s, const char *dir, const json_t *meta, struct err *e);
 void source_release(struct source *s);
 int source_rank(struct source *s, int rank, int64_t from, struct err *e); /* the rank's rows from

@@ -6,8 +6,8 @@
 #include "store/history.h"
 #include "store/history/meta.h"
 
-/* Positions in [a, b) with step > version; whole buckets are judged by their least and greatest
- * step. */
+/* Finds the positions in [a, b) with step > version. Whole buckets are judged by their least and
+ * greatest step. */
 static int find_dead(struct pyramid_reader *r, int64_t a, int64_t b, int64_t version,
                      struct spans *out, struct err *e)
 {

@@ -1,5 +1,5 @@
-/* What a restart superseded: a job that goes on from the checkpoint of a version makes the steps
- * after it once more, so their rows and evaluations count no longer. They stay in their files; the
+/* Marks what a restart supersedes. A job that goes on from a checkpoint makes the steps after it
+ * once more, so their old rows and evaluations no longer count. They stay in their files; the
  * history's meta document has their positions.
  */
 #ifndef STORE_HISTORY_SUPERSEDE_H
@@ -10,10 +10,10 @@
 #include "common/err.h"
 #include "store/history/pyramid.h"
 
-/* Rows of a track ("rows-0", "steps") with a step above version. */
+/* Marks the rows of a track ("rows-0", "steps") with a step above version. */
 int supersede_rows(json_t *meta, const char *track, struct pyramid_reader *r, int64_t version,
                    struct err *e);
-/* The same of the n evaluations in fd. */
+/* Marks those of the n evaluations in fd. */
 int supersede_evaluations(json_t *meta, int fd, int64_t n, int64_t version, struct err *e);
 
 #endif

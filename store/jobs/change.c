@@ -62,7 +62,7 @@ static char *tags_of(const json_t *spec)
     return json_array_size(tags) ? jsonx_dump(tags, false, NULL) : NULL;
 }
 
-/* The first number of what lua/job_create.lua and sweep_create.lua answer. */
+/* The first number in the answer of lua/job_create.lua and sweep_create.lua. */
 enum made { MADE, MADE_BEFORE, MADE_OF_ANOTHER_SPEC, MADE_WITH_THIS_ID };
 
 int store_created(const redisReply *r, const char *what, char id[STORE_ID], struct err *e)
@@ -221,8 +221,8 @@ int store_job_state(struct store *s, const char *id, enum job_state *out, struct
     return 0;
 }
 
-/* What a request means in a state: the next state, the same state (nothing to do), or -1 and the
- * reason why not. */
+/* The state to which a request leads from a state. The same state: there is nothing to do. -1: it
+ * is refused, with the reason. */
 static int next_state(const char *what, enum job_state now, const char **reason)
 {
     if (!strcmp(what, "cancel")) {
@@ -275,7 +275,7 @@ int store_job_request(struct store *s, const char *id, const char *what, struct 
 
 static struct script delete_script = {.text = LUA_JOB_VERSION LUA_JOB_DELETE};
 
-/* States in which a job may be deleted, each between spaces. */
+/* The states in which a job may be deleted, each between spaces. */
 static void ended_states(char *out, size_t n)
 {
     snprintf(out, n, " ");
@@ -287,7 +287,7 @@ static void ended_states(char *out, size_t n)
     }
 }
 
-/* Every key of a job that keys.def names. */
+/* Deletes every key of a job that keys.def names. */
 static redisReply *delete_keys(struct store *s, const char *id, const char *seen, struct err *e)
 {
     char of_job[KEY_COUNT][STORE_KEY], states[STORE_KEY], ended[256], ranks[16];
@@ -343,7 +343,7 @@ int store_job_delete(struct store *s, const char *id, const char *seen, struct e
 static struct script change_script = {.text =
                                           LUA_SCORE LUA_JOB_EVENT LUA_JOB_VERSION LUA_JOB_CHANGE};
 
-/* What the script says; takes `r`. */
+/* Turns the script's answer into a result; frees `r`. */
 static int changed(const char *id, redisReply *r, struct err *e)
 {
     if (r && r->type == REDIS_REPLY_STRING) {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Scripts that answer 1, or 0 where the job is not there. */
+/* Some scripts answer 1, or 0 where the job is not there. */
 int store_did(const char *id, redisReply *r, struct err *e)
 {
     int64_t n = 0;
@@ -83,7 +83,7 @@ int64_t store_job_increment(struct store *s, const char *id, const char *field, 
 
 static struct script doc_script = {.text = LUA_JOB_DOCUMENT};
 
-/* Key and, for "detail:NAME", field of a document. */
+/* Finds a document's key and, for "detail:NAME", its field. */
 static int doc_place(const char *id, const char *doc, char key[STORE_KEY], const char **field,
                      struct err *e)
 {

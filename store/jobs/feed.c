@@ -18,7 +18,7 @@
 #include "common/sign.h"
 #include "job/seal.h"
 
-enum { READ_MOST = 10000, RANK_KEY = 64 }; /* bytes of a key of a rank */
+enum { READ_MOST = 10000, RANK_KEY = 64 }; /* bytes of a rank's key */
 
 /* ---- reading streams ------------------------------------------------------------------------- */
 
@@ -29,7 +29,7 @@ static int check_place(const char *last, struct err *e)
                : err_set(e, ERR_INVALID, "'%.40s' is not a position in a stream", last ? last : "");
 }
 
-/* What is read at once: keys of streams, and from where. */
+/* One XREAD: the keys of streams, and where reading begins in each. */
 struct reading {
     int n;
     char (*keys)[RANK_KEY];
@@ -63,8 +63,8 @@ static int reading_init(struct reading *out, const char *id, const char *facts,
     return rc;
 }
 
-/* The length of each packed row of an entry: the one that it names, else that of the first version.
- * 0: the entry is malformed. */
+/* The length of each packed row of an entry: the entry names it, else it is that of the first
+ * version. 0: the entry is malformed. */
 static int bytes_of_each(const struct stream_entry *at, size_t len)
 {
     const char *text = reply_field(at->fields, "bytes", NULL);
@@ -118,7 +118,8 @@ static int take_rows(const redisReply *list, int n, const struct store_tail *tai
     return n;
 }
 
-/* After an answer that is no data: what comes of it once the stream is mended, or the same. */
+/* Mends the stream if the answer was malformed (ERR_DATA), and returns the result of that; else
+ * returns rc. */
 static int mended(struct store *s, const char *key, int rc, struct err *e)
 {
     struct err why = {0};
@@ -185,7 +186,7 @@ int store_rows_read(struct store *s, const char *id, const struct store_rows_ask
     return rc;
 }
 
-/* The first position that stays when everything up to `upto` is trimmed. */
+/* The first position that is kept when everything up to `upto` is trimmed. */
 static void place_after(const char *upto, char first[64])
 {
     char *dash = NULL;
@@ -223,7 +224,8 @@ int store_rows_trim(struct store *s, const char *id, const struct store_tail *ta
     return rc;
 }
 
-/* What a sealed message claims, with the message itself; NULL: it is none. */
+/* The document that a sealed message claims to be, with the message itself; NULL: it is no such
+ * message. */
 static json_t *claimed(const char *text)
 {
     json_t *j = sign_peek(text);
@@ -235,7 +237,7 @@ static json_t *claimed(const char *text)
     return NULL;
 }
 
-/* One that says nothing at all is handed on too, so that it is counted. */
+/* A fact. One without any content is returned too, so that it is counted. */
 static json_t *fact_of(const struct stream_entry *at)
 {
     const char *text = reply_field(at->fields, "j", NULL);
@@ -267,7 +269,7 @@ json_t *store_facts_read(struct store *s, const char *id, char last[STORE_PLACE]
 
 /* ---- heartbeats ------------------------------------------------------------------------------ */
 
-enum { BEAT_BYTES = 256 << 10 }; /* many times what a rank has to say */
+enum { BEAT_BYTES = 256 << 10 }; /* many times a real heartbeat */
 
 static struct script beats_script = {.text = LUA_CLOCK LUA_BEATS};
 

@@ -1,7 +1,7 @@
-/* Lists of jobs, a page at a time. A list walks indexes of ids first, with as much of each job as
- * the query looks at (match.h), and reads whole jobs only for the page that is asked for.
- * Where the order is that of the index (-created, created) no more is read than the page needs; the
- * other orders read all and sort.
+/* Lists of jobs, a page at a time. A list first walks indexes of ids, and reads only those fields
+ * of a job that the query compares (match.h). It reads whole jobs only for the page asked for.
+ * Where the order is that of the index (-created, created), it reads no more than the page needs.
+ * Other orders read all and sort.
  */
 #include "store/internal.h"
 
@@ -21,7 +21,7 @@ enum { LIST_CHUNK = 500, LIST_ALL = 100000, LIST_LIMIT = 500, LIST_BYTES = 1 << 
 /* ---- orders ---------------------------------------------------------------------------------- */
 
 struct order {
-    bool indexed;     /* by number, which is the order of the index; else by `path` */
+    bool indexed;     /* sorted by number, which is the order of the index; else by `path` */
     bool falls;       /* the greatest first */
     const char *path; /* borrowed */
 };
@@ -51,7 +51,7 @@ static int by_number(const struct entry *a, const struct entry *b)
     return (a->number > b->number) - (a->number < b->number);
 }
 
-/* Those without a value come last, whichever way it goes. */
+/* Jobs without a value come last in both directions. */
 static int compare(const void *a, const void *b, void *ctx)
 {
     const struct entry *x = a, *y = b;
@@ -70,8 +70,9 @@ static int compare(const void *a, const void *b, void *ctx)
 
 /* ---- cursors --------------------------------------------------------------------------------- */
 
-/* "NUMBER" of the last job on the page before; where the order is not the index's, its value too:
- * "NUMBER.n0.985", "NUMBER.tHEX-OF-TEXT" or "NUMBER.-", which has none. */
+/* A cursor is the "NUMBER" of the last job on the page before. Where the order is not the index's,
+ * it has the job's value too: "NUMBER.n0.985", "NUMBER.tHEX-OF-TEXT", or "NUMBER.-" without a
+ * value. */
 static void cursor_print(char *out, size_t n, const struct entry *at, const struct order *o)
 {
     int len = snprintf(out, n, "%" PRId64, at->number);
@@ -108,7 +109,7 @@ static bool text_parse(const char *hex, char out[FILTER_TEXT])
     return !hex[0];
 }
 
-/* What follows the number. */
+/* Parses what follows the number. */
 static bool key_parse(const char *text, struct filter_value *key)
 {
     char *end = NULL;
@@ -162,15 +163,15 @@ static int grow(struct entries *all, int n, struct err *e)
     return 0;
 }
 
-/* What a list is made of. */
+/* What a list asks for. */
 struct asked {
     struct order order;
     struct match match;
-    char bound[32]; /* of the number, where the order is the index's */
-    int want;       /* jobs of each index */
+    char bound[32]; /* bound of the number, where the order is the index's */
+    int want;       /* how many jobs of each index */
 };
 
-/* Reads the next `step` ids of an index behind those there are. How many, or negative. */
+/* Reads the next `step` ids of an index after those that it has. Returns how many, or negative. */
 static int read_ids(struct store *s, const char *index, const struct asked *a, const char *bound,
                     int step, struct entries *all, struct err *e)
 {
@@ -195,7 +196,7 @@ static int read_ids(struct store *s, const char *index, const struct asked *a, c
     return rc < 0 ? rc : n / 2;
 }
 
-/* Entries of an index that the query wants, until there are `want`. */
+/* Collects entries of an index that match the query, until there are `want`. */
 static int collect(struct store *s, const char *index, const struct asked *a, struct entries *all,
                    struct err *e)
 {
@@ -220,7 +221,7 @@ static int collect(struct store *s, const char *index, const struct asked *a, st
     }
 }
 
-/* The entries of all states ("a,b"; NULL: of every job). */
+/* Collects entries of all these states ("a,b"; NULL: of every job). */
 static int collect_states(struct store *s, const char *states, const struct asked *a,
                           struct entries *all, struct err *e)
 {
@@ -239,7 +240,7 @@ static int collect_states(struct store *s, const char *states, const struct aske
     return rc;
 }
 
-/* Sorts everything there is and moves what follows the cursor to the front. */
+/* Sorts all entries and moves those after the cursor to the front. */
 static void sort(struct entries *all, const struct order *o, const struct entry *after)
 {
     int first = 0;

@@ -7,7 +7,7 @@
 
 #include "common/text/words.h"
 
-/* The first key of a path: its length. */
+/* Copies the first key of a path. Returns its length. */
 static size_t root_of(const char *path, char out[FILTER_PATH])
 {
     size_t n = strcspn(path, ".");
@@ -67,10 +67,10 @@ void match_init(struct match *m, const struct job_query *query, const char *sort
 
 /* ---- values of one job ----------------------------------------------------------------------- */
 
-/* What was read of a job. */
+/* The replies about one job. */
 struct read {
     const struct match *match;
-    const redisReply *hash; /* values of match->fields; NULL: none was asked for */
+    const redisReply *hash; /* values of match->fields; NULL: no field was asked for */
     struct jsontext live;   /* parsed once */
 };
 
@@ -110,7 +110,7 @@ static struct filter_value value_at(const struct read *r, const char *path)
     return filter_value_of(path[n] ? jsontext_find(document, path + n + 1) : document);
 }
 
-/* Is the tag among those of the array ["a","b"]? Tags have no character that JSON escapes. */
+/* Does the array ["a","b"] have the tag? Tags have no character that JSON escapes. */
 static bool has_tag(const redisReply *tags, const char *tag)
 {
     char quoted[80];
@@ -175,7 +175,7 @@ static int ask(struct store *s, const struct match *m, const struct entry *entri
     return rc;
 }
 
-/* The replies of one job: fields where there are any, then the live document. */
+/* Finds the replies about one job: its fields if any were asked for, then the live document. */
 static struct read read_of(const struct match *m, redisReply *const *replies)
 {
     struct read r = {.match = m, .hash = m->n_fields ? replies[0] : NULL};

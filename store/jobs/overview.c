@@ -37,9 +37,9 @@ json_t *store_job_ids(struct store *s, enum job_state state, struct err *e)
 
 /* ---- the overview ---------------------------------------------------------------------------- */
 
-enum { ASKED_AT = 2 }; /* place of the first reply about a job */
+enum { ASKED_AT = 2 }; /* index of the first reply about a job */
 
-/* An id of the index; NULL: it cannot be one. */
+/* An id of the index; NULL: it is no valid id. */
 static const char *id_of(const redisReply *r, struct err *e)
 {
     const char *id = NULL;
@@ -51,7 +51,8 @@ static int no_memory(struct err *e)
     return err_set(e, ERR_MEMORY, "cannot read the jobs: memory ran out");
 }
 
-/* Ids with their scores. The score is number - priority * 10^10 (store/lua/shared/score.lua). */
+/* Reads ids with their scores. The score is number - priority * 10^10
+ * (store/lua/shared/score.lua). */
 static int read_queue(const redisReply *r, struct store_overview *out, struct err *e)
 {
     int n = reply_array(r, 0, e);

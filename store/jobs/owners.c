@@ -1,5 +1,5 @@
-/* Whose jobs there are, and what they have together. Jobs are read five hundred in a round trip, so
- * 20,000 of them take a fraction of a second.
+/* The owners of jobs, and what each owner's jobs have together. A round trip reads five hundred
+ * jobs, so 20,000 take a fraction of a second.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 enum { OWNERS_CHUNK = 500, OWNERS_FIELDS = 3 };
 static const char *const fields[OWNERS_FIELDS] = {"owner", "state", "disk_bytes"};
 
-/* Takes what one job's fields are: [n], each NULL where it has none. */
+/* Takes the values of one job's fields: [n], NULL where the job has none. */
 typedef void take_fn(void *ctx, const char *id, const char *const *values);
 
 static int append(struct store *s, const json_t *ids, size_t from, size_t n, int n_fields,
@@ -28,7 +28,7 @@ static int append(struct store *s, const json_t *ids, size_t from, size_t n, int
     return rc;
 }
 
-/* A job's fields, borrowed from the reply; how many there are, or negative. */
+/* A job's values, borrowed from the reply. Returns how many there are, or negative. */
 static int read_values(const redisReply *reply, int n_fields, const char *values[], struct err *e)
 {
     int have = reply_array(reply, (size_t)n_fields, e);
@@ -58,7 +58,7 @@ static int read_chunk(struct store *s, const json_t *ids, size_t from, size_t n,
     return rc < 0 ? rc : 0;
 }
 
-/* The first n_fields of `fields`, of all these jobs in their order. */
+/* Reads the first n_fields of `fields` of all these jobs in their order. */
 static int read_all(struct store *s, const json_t *ids, int n_fields, take_fn *take, void *ctx,
                     struct err *e)
 {
@@ -93,7 +93,7 @@ json_t *store_job_owners(struct store *s, const json_t *ids, struct err *e)
 
 struct sums {
     json_t *owners; /* the answer */
-    json_t *jobs;   /* id → owner, of jobs that may hold nodes */
+    json_t *jobs;   /* id → owner, for jobs that may hold nodes */
 };
 
 static void add(json_t *owner, const char *key, json_int_t more)
@@ -115,7 +115,7 @@ static void take_job(void *ctx, const char *id, const char *const *values)
     struct sums *sums = ctx;
     int state = values[1] ? jobstate_find(values[1]) : -1;
     if (!values[0] || state < 0) {
-        return; /* nobody's, or deleted meanwhile */
+        return; /* it has no owner, or was deleted meanwhile */
     }
     json_t *owner = json_object_get(sums->owners, values[0]);
     if (!owner) {

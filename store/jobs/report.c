@@ -1,6 +1,6 @@
 /* What a rank reports to the store: packed rows, a fact and its heartbeat, in one round trip that
- * brings the control document back. All of it is sealed with the rank's key, since others may write
- * the same streams (docs/decisions/0015).
+ * brings the control document back. Everything is sealed with the rank's key, since others may
+ * write to the same streams (docs/decisions/0015).
  *
  * Every turn of a pulse is one script, because the round trip and the sync of Redis's file cost
  * time, not the rows. Times of heartbeats are Redis's own, so clocks of hosts need not agree.
@@ -57,8 +57,8 @@ static char *pack_rows(int rank, const struct store_report *r, struct err *e)
     return packed;
 }
 
-/* NULL where it is what was handed out last. One that is damaged counts as none; the rows of the
- * report were taken anyway. */
+/* The control document; NULL: it is the one that was returned last. A damaged one counts as none,
+ * since the rows of the report were taken anyway. */
 static json_t *take_control(struct store *s, const redisReply *r)
 {
     const char *text = NULL;
@@ -84,7 +84,7 @@ static int take_report(struct store *s, const char *id, const redisReply *r,
 
 /* What a report sends, as text. */
 struct sent {
-    char *rows, *fact, *beat; /* owned; packed, or sealed; NULL: there is none */
+    char *rows, *fact, *beat; /* owned; packed or sealed; NULL: nothing to send */
     size_t rows_bytes;
     char rows_seal[SIGN_HEX];
 };
@@ -148,7 +148,8 @@ static int send_report(struct store *s, const char *id, int rank, const struct s
     return rc;
 }
 
-/* Nothing to tell is no script: ranks that wait ask in each turn whether one of them is lost. */
+/* Asks only for the control document, without a script. Ranks that wait ask in each turn whether
+ * one of them is lost. */
 static int ask_control(struct store *s, const char *id, struct store_report *report, struct err *e)
 {
     char key[STORE_KEY];

@@ -48,7 +48,7 @@ enum jobview_kind jobview_kind(const char *name)
     return JOBVIEW_LIVE;
 }
 
-/* Is this key of n bytes among "a,b,c"? NULL: every key is. */
+/* Do the words "a,b,c" have this key of n bytes? NULL: they have every key. */
 static bool wants(const char *words, const char *key, size_t n)
 {
     char word[64];
@@ -144,7 +144,7 @@ static void add_key(struct buf *out, struct jsontext key)
     buf_adds(out, "\":");
 }
 
-/* An object: what `over` has, and beyond that what `base` has. */
+/* Adds an object with the keys of `over`, and those keys of `base` that `over` lacks. */
 static void add_merged(struct buf *out, struct jsontext base, struct jsontext over)
 {
     struct members defaults, values;
@@ -165,7 +165,7 @@ static void add_merged(struct buf *out, struct jsontext base, struct jsontext ov
     buf_adds(out, "}");
 }
 
-/* What stands for the live document before the monitor has written one. */
+/* The live document before the monitor has written one. */
 static struct jsontext nothing_live(struct jsontext spec, char *out, size_t size)
 {
     double ignored;
@@ -220,7 +220,7 @@ static void add_live(struct buf *out, struct jsontext spec, const redisReply *li
 
 /* ---- jobs ------------------------------------------------------------------------------------ */
 
-/* Of `hash`, the values of all fields. false: there is no such job. */
+/* Adds a job from the values of all its fields. false: there is no such job. */
 static bool add_job(struct buf *out, const char *id, const redisReply *hash, const redisReply *live,
                     const char *words)
 {
@@ -243,7 +243,7 @@ static bool add_job(struct buf *out, const char *id, const redisReply *hash, con
     return true;
 }
 
-/* Asks for what the words name: of each job the fields, and the live document if it is needed. */
+/* Asks for what the words name: the fields of each job, and the live document if it is needed. */
 static int ask_jobs(struct store *s, int n, const char **ids, const char *words, struct err *e)
 {
     char key[STORE_KEY];
@@ -251,7 +251,7 @@ static int ask_jobs(struct store *s, int n, const char **ids, const char *words,
     bool live = wants_live(words);
     int rc = 0;
     for (size_t i = 0; i < FIELDS; i++) {
-        /* a field that nobody wants is asked for under a name that no hash has */
+        /* for a field that is not wanted it asks for a name that no hash has */
         bool wanted = fields[i].kind == JOBVIEW_HIDDEN || i == STATE || i == ATTEMPT ||
                       i == PRIORITY || (i == SPEC && live) ||
                       wants(words, fields[i].name, strlen(fields[i].name));
@@ -269,8 +269,7 @@ static int ask_jobs(struct store *s, int n, const char **ids, const char *words,
     return rc;
 }
 
-/* The replies of what was asked about n jobs, [2 * n] at most; NULL with an error. Free them with
- * free_replies(). */
+/* The replies about n jobs, at most [2 * n]; NULL with an error. Free them with free_replies(). */
 static redisReply **take_replies(struct store *s, int n, const char **ids, const char *words,
                                  struct err *e)
 {

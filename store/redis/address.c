@@ -1,5 +1,5 @@
-/* The address of a store, taken apart: redis://[USER@]HOST[:PORT][/DB], the same with rediss:// for
- * TLS, behind which ?ca=FILE&cert=FILE&key=FILE may stand, or unix:PATH[?db=DB]. */
+/* Parses the address of a store: redis://[USER@]HOST[:PORT][/DB], the same with rediss:// for TLS,
+ * which may end in ?ca=FILE&cert=FILE&key=FILE, or unix:PATH[?db=DB]. */
 #include "store/internal.h"
 
 #include <stdio.h>
@@ -39,7 +39,7 @@ static int parse_unix(struct store *s, const char *rest, struct err *e)
     return 0;
 }
 
-/* USER@ in front of a host: a role of Redis (docs/deployment.md). *rest moves behind it. */
+/* Parses USER@ before a host: a role of Redis (docs/deployment.md). *rest moves past it. */
 static int parse_user(struct store *s, const char **rest, size_t *n, struct err *e)
 {
     const char *sign = memchr(*rest, '@', *n);
@@ -60,7 +60,7 @@ static int parse_user(struct store *s, const char **rest, size_t *n, struct err 
     return 0;
 }
 
-/* HOST[:PORT], of which `host` is a copy. */
+/* Parses HOST[:PORT]; `host` is a copy of it. */
 static int parse_host(struct store *s, char *host, struct err *e)
 {
     char *name = host, *colon = strrchr(host, ':');
@@ -89,7 +89,7 @@ static int parse_host(struct store *s, char *host, struct err *e)
     return 0;
 }
 
-/* NAME=FILE of the files of TLS, n bytes. */
+/* Parses NAME=FILE, n bytes, of the files for TLS. */
 static int parse_file(struct store *s, const char *text, size_t n, struct err *e)
 {
     static const char *const names[] = {"ca=", "cert=", "key="};

@@ -4,7 +4,7 @@
  *   coordinator A   takes: token 7 ── renews … ── stops for a minute ───── writes with 7: refused
  *   coordinator B   waits ─────────── waits … ──── takes: token 8 ── writes with 8
  *
- * A lease alone is not enough, since its holder may be stopped between looking at its clock and
+ * A lease alone is not enough, since its holder may be stopped between reading its clock and
  * writing. So every script that a coordinator runs begins with LUA_FENCE, which compares the token
  * in the same step as the change.
  */

@@ -6,10 +6,10 @@
  *
  *   coordinator ─ FUNCTION LOAD ─► store ◄─ FCALL es_DIGEST ─ worker, keeper, agent
  *
- * Each is a library of one function, named by the digest of its text: a process of another version
- * calls other functions, and none takes another's place. The coordinator loads them when it has
- * connected; whoever else may load functions (without users of Redis everybody) does so when one is
- * missing. Redis keeps them across its restarts.
+ * Each is a library of one function, named by the digest of its text. A process of another version
+ * calls other functions, so none replaces another. The coordinator loads them when it has
+ * connected. Other processes load a missing one if they may; without users of Redis all may. Redis
+ * keeps functions across its restarts.
  */
 #include "store/internal.h"
 

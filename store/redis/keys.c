@@ -1,5 +1,5 @@
-/* Spells the keys of the store: see keys.h. A pattern is cut at its words in capitals, where names
- * are put in; a name has letters, digits, '-', '_' and '.' only, so none can reach another key.
+/* Spells the keys of the store: see keys.h. A pattern is cut at its words in capitals, which names
+ * replace. A name has only letters, digits, '-', '_' and '.', so none can reach another key.
  */
 #include "store/redis/keys.h"
 
@@ -17,7 +17,7 @@ const struct key_info store_keys[KEY_COUNT] = {
 #include "store/redis/keys.def"
 };
 
-/* Bytes of text before the next word in capitals. */
+/* The number of bytes before the next word in capitals. */
 static size_t plain_length(const char *text)
 {
     size_t n = 0;
@@ -27,7 +27,7 @@ static size_t plain_length(const char *text)
     return n;
 }
 
-/* Behind the word in capitals (and digits) at the beginning. */
+/* The text after the word in capitals (and digits) with which it begins. */
 static const char *behind_word(const char *text)
 {
     while (isupper((unsigned char)*text) || isdigit((unsigned char)*text)) {

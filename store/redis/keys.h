@@ -36,29 +36,29 @@ struct key_info {
 };
 extern const struct key_info store_keys[KEY_COUNT];
 
-/* A key without names in it, as it is: KEY_QUEUE. */
+/* The text of a key without names: KEY_QUEUE. */
 const char *key_text(enum store_key which);
-/* What comes before the first name: "es:node:". Inline in scripts, the name follows. */
+/* The text before the first name: "es:node:". Scripts append the name. */
 void key_prefix(char out[STORE_KEY], enum store_key which);
-/* Prefix and name. ERR_INVALID for what cannot be a name. */
+/* A key with its name filled in. ERR_INVALID: it is no valid name. */
 int key_named(char key[STORE_KEY], enum store_key which, const char *name, struct err *e);
-/* Of a group KEYS_JOB or KEYS_RANK. ERR_NOT_FOUND for what cannot be an id, ERR_INVALID for a rank
- * that cannot be. */
+/* A key of a job or of its rank (groups KEYS_JOB and KEYS_RANK). ERR_NOT_FOUND: it is no valid id;
+ * ERR_INVALID: it is no valid rank. */
 int key_of_job(char key[STORE_KEY], enum store_key which, const char *id, struct err *e);
 int key_of_rank(char key[STORE_KEY], enum store_key which, const char *id, int rank, struct err *e);
 
 /* ---- users of Redis, by role (docs/deployment.md) -------------------------------------------- */
 
-/* The keeper's user is that of all processes of mpirun on the coordinator's host: ranks, and the
- * launch agent, which sends requests. */
+/* All processes of mpirun on the coordinator's host have the keeper's user: ranks, and the launch
+ * agent, which sends requests. */
 enum key_user { KEY_WORKER, KEY_AGENT, KEY_KEEPER };
 /* The pattern as Redis matches it: "es:node:*". */
 void key_glob(char out[STORE_KEY], enum store_key which);
-/* What a line of users.acl says of keys: "%R~es:job:* ~es:job:*:beats". One that another covers is
+/* The keys in a line of users.acl: "%R~es:job:* ~es:job:*:beats". A key that another one covers is
  * left out. */
 void key_rights(struct buf *out, enum key_user user);
-/* All that ACL SETUSER is told of a user of one host or of one host's ranks (store/users.h): words
- * with a blank before each. ERR_INVALID for what cannot be a name. */
+/* The words for ACL SETUSER of the user of one host or of its ranks (store/users.h), each after a
+ * blank. ERR_INVALID: it is no valid name. */
 int key_rules_of_host(struct buf *out, const char *host, const char *const *nodes, int n,
                       struct err *e);
 int key_rules_of_ranks(struct buf *out, const char *job, const int *ranks, int n, struct err *e);

@@ -1,12 +1,12 @@
-/* Streams that a stranger has blocked. Whoever may append to a stream may choose an entry's id, and
- * behind the largest one Redis appends nothing more. So a reader that meets an id which Redis does
- * not make takes such entries away; writers try again as after any failure, and nothing that they
- * wrote before is lost.
+/* Mends streams that a stranger has blocked. Anyone who may append to a stream may choose an
+ * entry's id, and after the largest id Redis appends nothing more. So a reader that finds an id
+ * which Redis does not make removes such entries. Writers try again as after any failure, and
+ * nothing that they wrote before is lost.
  */
 #include "store/internal.h"
 #include "store/lua.h"
 
-/* Clocks are set back now and then, and Redis goes on from its newest id. */
+/* An id may be this far ahead: when a clock is set back, Redis goes on from its newest id. */
 #define AHEAD_MS "86400000"
 
 static struct script mend_script = {.text = LUA_CLOCK LUA_MEND};

@@ -7,11 +7,11 @@
  *   DIR/redis/       append-only file
  *   DIR/redis.lock   held while it is being started, so that two coordinators do not start two
  *
- * It is a daemon of its own: it outlives a killed coordinator, and the next one finds it by the
+ * The server is a daemon: it outlives a killed coordinator, and the next one finds it by the
  * socket. It syncs each write before it answers (appendfsync always), so an accepted job survives a
  * power cut. A socket on which no server answers is stale and is removed. A server of this folder
  * that has lost its socket is ended first, because two servers would destroy the append-only file.
- */
+ * */
 #include "store/internal.h"
 
 #include <dirent.h>
@@ -35,7 +35,7 @@ static const double START_S = 60; /* a long append-only file takes this long to 
 
 struct place {
     char dir[PATH_MAX];        /* absolute */
-    char socket[SOCKET_BYTES]; /* "" if it is not known yet */
+    char socket[SOCKET_BYTES]; /* "": not known yet */
     char pidfile[PATH_MAX + 16], pathfile[PATH_MAX + 16], logfile[PATH_MAX + 16],
         data[PATH_MAX + 16], lock[PATH_MAX + 16];
 };
@@ -115,7 +115,7 @@ enum listener {
     LISTENER_ANSWERS
 };
 
-/* *pid: of the process that answers. */
+/* Who listens on the socket. *pid: the process that answers. */
 static enum listener find_listener(const struct place *p, int *pid)
 {
     struct timeval limit = {2, 0};
@@ -158,7 +158,7 @@ static bool wait_answer(const struct place *p, int *pid, double seconds)
     }
 }
 
-/* Gives a listener that is silent so many seconds to answer or to end. */
+/* Waits up to so many seconds until a silent listener answers or ends. */
 static enum listener outwait(const struct place *p, int *pid, double seconds)
 {
     double until = clock_now() + seconds;
@@ -189,7 +189,7 @@ static void end_process(long pid)
 
 /* ---- start and stop -------------------------------------------------------------------------- */
 
-/* The last lines of its log, for the error message. */
+/* The last lines of the server's log, for the error message. */
 static void log_tail(const struct place *p, char *out, size_t n)
 {
     size_t len = 0;
@@ -205,7 +205,7 @@ static void log_tail(const struct place *p, char *out, size_t n)
     }
 }
 
-/* The parent of the daemon ends at once; its exit code. */
+/* Waits for the daemon's parent, which ends at once. *code: its exit code. */
 static int wait_for_parent(pid_t pid, int *code, struct err *e)
 {
     double until = clock_now() + 10;
@@ -288,7 +288,7 @@ static int start_locked(struct place *p, int *pid, struct err *e)
                        p->socket);
     }
     long old = pid_of(p);
-    if (old) { /* about to listen or about to end, or it has lost its socket */
+    if (old) { /* it is about to listen or to end, or has lost its socket */
         if (wait_answer(p, pid, 3)) {
             return SERVER_WAS_THERE;
         }
@@ -392,7 +392,7 @@ void redis_private_stop(const char *dir)
     }
     size_t inside = strlen(p.dir);
     if (p.socket[0] &&
-        strncmp(p.socket, p.dir, inside)) { /* the short folder goes with its server */
+        strncmp(p.socket, p.dir, inside)) { /* a short folder is removed with its server */
         unlink(p.socket);
         unlink(p.pathfile);
         char *slash = strrchr(p.socket, '/');

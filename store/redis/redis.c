@@ -1,6 +1,6 @@
-/* The connection to Redis: opened at first use, checked before each command, opened again after a
- * failure; commands whose replies have been checked. Everything else in store/ goes through these
- * few functions; script.c runs scripts by them, reply.c reads what they return.
+/* The connection to Redis, and commands with checked replies. The connection is opened at first
+ * use, checked before each command, and opened again after a failure. Everything else in store/
+ * uses these few functions; script.c runs scripts with them, reply.c reads what they return.
  *
  * A command whose reply did not come back may have been carried out, so it is never sent twice. A
  * connection that the server closed while it was idle (Redis was restarted) is noticed before
@@ -89,7 +89,8 @@ const char *store_url(const struct store *s)
 
 /* ---- connecting ------------------------------------------------------------------------------ */
 
-/* A server on this host whose disk is full ends, or refuses to write; then that is the reason. */
+/* The error of a store that is away. A server on this host whose disk is full ends or refuses to
+ * write; then the message says so. */
 static int away(struct store *s, struct err *e, const char *cause)
 {
     char folder[sizeof s->address];
@@ -112,7 +113,7 @@ static int away(struct store *s, struct err *e, const char *cause)
     return -ERR_UNAVAILABLE;
 }
 
-/* Why there is no reply. A time limit that has passed is hiredis' EAGAIN. */
+/* Why there is no reply. hiredis reports a passed time limit as EAGAIN. */
 static const char *cause_of(const redisContext *c)
 {
     bool late = c->err == REDIS_ERR_IO && strcmp(c->errstr, strerror(EAGAIN)) == 0;
@@ -192,7 +193,7 @@ fail:
     return NULL;
 }
 
-/* Did the server close it, or send something unasked? */
+/* Is the connection usable? Not if the server closed it, or sent something unasked. */
 static bool still_good(redisContext *c)
 {
     char byte;

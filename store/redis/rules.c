@@ -1,6 +1,6 @@
-/* What a user of Redis may do that belongs to one host, or to the ranks of one host in an attempt:
- * rules for ACL SETUSER (store/users.h). They say what the lines of deploy/container/users.acl say
- * of the roles `agent` and `worker`, with this host's names in place of the patterns.
+/* The rules for ACL SETUSER (store/users.h) of a user of one host, or of the ranks of one host in
+ * an attempt. They match the lines of deploy/container/users.acl for the roles `agent` and
+ * `worker`, with this host's names in place of the patterns.
  *
  * First come keys and commands that go with any of them (functions read and write what they are
  * given), then, in parentheses, commands with keys of their own. */
@@ -30,7 +30,7 @@ static int add_node(struct buf *keys, struct buf *commands, const char *name, st
     return 0;
 }
 
-/* Its own box of requests, and what any host may write or take whose nonce it knows. */
+/* Adds its own box of requests, and the boxes that any host may use whose nonce it knows. */
 static int add_mail(struct buf *keys, struct buf *commands, const char *host, struct err *e)
 {
     char box[STORE_KEY], name[80], join[STORE_KEY], answer[STORE_KEY], welcome[STORE_KEY];

@@ -1,5 +1,5 @@
-/* Scripts of the store (store/lua): by the hash of their text, behind the fence where a coordinator
- * runs them, or as functions of Redis (functions.c). */
+/* Runs scripts of the store (store/lua): by the hash of their text, with the fence where a
+ * coordinator runs them, or as functions of Redis (functions.c). */
 #include "store/internal.h"
 #include "store/lua.h"
 
@@ -40,7 +40,8 @@ const char *store_script_name(struct script *script)
     if (!atomic_load_explicit(&script->named, memory_order_acquire)) {
         static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
         pthread_mutex_lock(&lock);
-        if (!script->named) { /* else another thread was first, and may be reading it */
+        if (!script->named) { /* else another thread was first, and others may be reading the
+                                 name */
             name_script(script);
             atomic_store_explicit(&script->named, true, memory_order_release);
         }
@@ -51,7 +52,7 @@ const char *store_script_name(struct script *script)
 
 /* ---- forms ----------------------------------------------------------------------------------- */
 
-/* Behind LUA_FENCE (fence.c). */
+/* The script with LUA_FENCE before it (fence.c). */
 static struct script *fence_script(struct script *plain)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -102,8 +103,8 @@ int store_function_load(struct store *s, struct script *script, struct err *e)
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-/* What a script is called with: EVALSHA, its hash, how many keys, keys, arguments; behind the fence
- * the lease is one key more and the token one argument more. */
+/* The words of a call: EVALSHA, the script's hash, the number of keys, keys, arguments. With the
+ * fence there are one more key, the lease, and one more argument, the token. */
 struct call {
     const char **argv;
     size_t *lens;

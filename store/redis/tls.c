@@ -28,7 +28,7 @@ enum { BUFFER = 16384 };
 
 struct buffer {
     char bytes[BUFFER];
-    size_t from, to; /* what is there */
+    size_t from, to; /* the bytes in the buffer */
 };
 
 struct pump {
@@ -61,14 +61,14 @@ static bool must_wait(void)
     return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
 }
 
-/* What SSL_read or SSL_write returned: bytes, 0: it waits for the socket, -1: the end. */
+/* The outcome of SSL_read or SSL_write: bytes moved; 0: it waits for the socket; -1: the end. */
 static int outcome(const SSL *ssl, int n)
 {
     int why = SSL_get_error(ssl, n);
     return n > 0 ? n : why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE ? 0 : -1;
 }
 
-/* From hiredis to the server; false: one of them has closed. */
+/* Carries bytes from hiredis to the server; false: one of the two has closed. */
 static bool carry_up(struct pump *p)
 {
     struct buffer *b = &p->up;
@@ -101,7 +101,7 @@ static bool carry_down(struct pump *p)
     return n >= 0 || must_wait();
 }
 
-/* A full buffer waits for its reader, an empty one for what comes. */
+/* The thread's loop. A full buffer waits for its reader, an empty one for data. */
 static void *pump_run(void *arg)
 {
     struct pump *p = arg;
@@ -110,7 +110,8 @@ static void *pump_run(void *arg)
         bool up = !is_empty(&p->up), down = !is_empty(&p->down);
         struct pollfd fds[] = {{p->plain, (short)((up ? 0 : POLLIN) | (down ? POLLOUT : 0)), 0},
                                {p->server, (short)((down ? 0 : POLLIN) | (up ? POLLOUT : 0)), 0}};
-        bool ready = !down && SSL_pending(p->ssl) > 0; /* it has read more than it gave */
+        bool ready = !down && SSL_pending(p->ssl) > 0; /* OpenSSL has read more than it has
+                                                          returned */
         if (poll(fds, 2, ready ? 0 : -1) < 0 && errno != EINTR) {
             break;
         }
@@ -121,7 +122,7 @@ static void *pump_run(void *arg)
     return NULL;
 }
 
-/* No signal of the process is taken by this thread. */
+/* Starts the thread, with all signals blocked. */
 static int start(struct pump *p)
 {
     sigset_t all, before;
@@ -149,7 +150,7 @@ static const char *last_error(void)
                                                      : "the server closed the connection";
 }
 
-/* NULL: `why` says what is wrong with which file. */
+/* The settings of TLS. NULL: `why` names the file and what is wrong with it. */
 static SSL_CTX *context(const struct store_tls *t, char why[STORE_WHY])
 {
     SSL_CTX *c = SSL_CTX_new(TLS_client_method());
@@ -182,7 +183,7 @@ static bool expect_name(SSL *ssl, const char *host)
     return SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, host) == 1;
 }
 
-/* On a socket whose calls have a time limit; then calls do not block. */
+/* Shakes hands on a socket whose calls have a time limit. Afterwards its calls do not block. */
 static SSL *handshake(const struct store *s, int fd, char why[STORE_WHY])
 {
     ERR_clear_error();
@@ -205,7 +206,7 @@ static SSL *handshake(const struct store *s, int fd, char why[STORE_WHY])
     return NULL;
 }
 
-/* A copy of the socket of a connection without TLS, which goes. -1 with `why`. */
+/* Connects without TLS, and returns a copy of that connection's socket; -1 with `why`. */
 static int connect_socket(const struct store *s, struct timeval limit, char why[STORE_WHY])
 {
     redisContext *c = redisConnectWithTimeout(s->address, s->port, limit);
@@ -247,7 +248,7 @@ redisContext *store_tls_connect(const struct store *s, struct timeval limit, cha
     snprintf(why, STORE_WHY, "no socket pair or thread for TLS: %.100s", strerror(errno));
     pump_free(p);
     if (c) {
-        redisFree(c); /* closes its end */
+        redisFree(c); /* closes its own descriptor */
     } else if (pair[0] >= 0) {
         close(pair[0]);
     }
