@@ -211,7 +211,7 @@ int routes_count(void)
     return (int)(sizeof(routes) / sizeof(*routes)) - 1;
 }
 
-/* Does `path` fit? Fills in what stood for the names in braces. */
+/* Does `path` match? Fills in the values of the names in braces. */
 static bool fits(const struct route *r, const char *path, struct route_match *out)
 {
     const char *pattern = r->pattern;
@@ -238,7 +238,7 @@ static bool fits(const struct route *r, const char *path, struct route_match *ou
 
 bool routes_take_slash(const char *path, size_t n)
 {
-    char before[2 * ROUTE_ARG_BYTES]; /* id and name, with what stands around them */
+    char before[2 * ROUTE_ARG_BYTES]; /* id and name, with the text around them */
     struct route_match args;
     if (n >= sizeof(before)) {
         return false;
@@ -278,8 +278,9 @@ static bool is_literal(const char *path, const char *method)
     return r->method != NULL;
 }
 
-/* A path that a route has word for word is no name in another route's pattern, but for a method
- * that no such route has: what is deleted as "samples" is not found. */
+/* Does a literal route hide this pattern? A path that a route has word for word is no name in
+ * another route's pattern. The pattern still matches for a method that no literal route has: DELETE
+ * of "samples" answers that there is none. */
 static bool hides(const char *path, const char *wanted, const struct route *r)
 {
     return is_literal(path, NULL) && strcmp(r->pattern, path) != 0 &&

@@ -206,7 +206,7 @@ static int start_daemon(struct http_server *s, unsigned unread, struct err *e)
                : err_errno(e, ERR_INTERNAL, "cannot start the HTTP server on port %d", s->port);
 }
 
-/* Ids of requests differ from those of a service before or beside it. */
+/* Draws the beginning of request ids, so that they differ from those of other services. */
 static void name_instance(struct http_server *s)
 {
     unsigned char bytes[4] = {0};
@@ -255,7 +255,7 @@ static int open_tls(struct http_server *s, const struct http_config *c, struct e
     return s->tls ? 0 : -(int)e->code;
 }
 
-/* Who may ask, and the trail of what they change. */
+/* Opens the proxy's sign-in, the tokens and the audit. */
 static int open_access(struct http_server *s, const struct http_config *c, struct err *e)
 {
     char issued[1024];
@@ -307,7 +307,7 @@ void http_stop(struct http_server *s)
     }
     work_stop(s->work);
     if (s->daemon) {
-        MHD_stop_daemon(s->daemon); /* which closes the socket */
+        MHD_stop_daemon(s->daemon); /* this closes the socket */
     } else if (s->listen_fd >= 0) {
         close(s->listen_fd);
     }

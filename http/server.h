@@ -25,19 +25,19 @@ struct http_hooks { /* may be called from any HTTP thread */
      * "strategies": [...]}. The function may be NULL. `samples`: of an epoch, 0 if they are not
      * known. */
     json_t *(*predict)(void *ctx, const json_t *spec, int64_t samples, struct err *e);
-    /* What this owner of jobs may have; NULL: everything. */
+    /* The quota of this owner of jobs. The function may be NULL: no quotas. */
     void (*quota)(void *ctx, const char *owner, struct quota *out);
-    /* The schema Disk, without a question to the store: that may be away because it is full. */
+    /* The schema Disk. It does not ask the store, which may be away because the disk is full. */
     json_t *(*disk)(void *ctx);
     /* Wakes the scheduler: something was queued, cancelled, paused, resumed. */
     void (*wake)(void *ctx);
     /* Data sets beneath EVENSTEP_DATA:
      * [{"path","format","shape","classes","samples","test_samples"}]. */
     json_t *(*datasets)(void *ctx, struct err *e);
-    /* One of them, with a few samples: the schema DatasetShown. */
+    /* One data set, with a few samples: the schema DatasetShown. */
     json_t *(*dataset)(void *ctx, const char *path, struct err *e);
-    /* Keeps an uploaded one under this name: the schema UploadedDataset. Every entry that is wrong
-     * is a problem. *fresh: it was not there. NULL: none is taken here. */
+    /* Keeps an uploaded data set under this name: the schema UploadedDataset. Every wrong entry is
+     * a problem. *fresh: it was not there before. NULL: uploads are not taken here. */
     json_t *(*dataset_add)(void *ctx, const char *name, FILE *archive, const char *who, bool *fresh,
                            struct jsonx_problems *problems, struct err *e);
     int (*dataset_delete)(void *ctx, const char *name, struct err *e);
@@ -45,8 +45,8 @@ struct http_hooks { /* may be called from any HTTP thread */
     json_t *(*scored)(void *ctx, const char *id, struct err *e);
     /* Users' programs (the schema Program), all of them. */
     json_t *(*programs)(void *ctx, struct err *e);
-    /* Keeps an uploaded one. Every entry and key that is wrong is a problem. *fresh: it was not
-     * there. */
+    /* Keeps an uploaded program. Every wrong entry and key is a problem. *fresh: it was not there
+     * before. */
     json_t *(*program_add)(void *ctx, FILE *archive, const char *who, bool *fresh,
                            struct jsonx_problems *problems, struct err *e);
     int (*program_delete)(void *ctx, const char *digest, struct err *e);

@@ -1,5 +1,5 @@
-/* The files of the audit; see audit.h. Whoever reads takes no lock: lines are only ever appended,
- * and a line without its end is not there yet.
+/* The files of the audit; see audit.h. Readers take no lock: lines are only ever appended, and a
+ * line without its end does not count yet.
  */
 #include "http/access/audit.h"
 
@@ -20,11 +20,12 @@
 
 struct audit {
     char dir[512];
-    pthread_mutex_t lock; /* of everything below */
+    pthread_mutex_t lock; /* guards everything below */
     int fd, number;       /* the newest file; fd -1: it could not be opened */
     off_t size;
     struct clock_minute strangers;
-    long omitted, lost; /* since the last entry of a stranger; since the last that was written */
+    long omitted, lost; /* entries omitted since the last one of a stranger, and lost since the last
+                           that was written */
 };
 
 static void path_of(const struct audit *a, int number, char out[600])
@@ -52,7 +53,7 @@ static int newest(const struct audit *a)
     return most;
 }
 
-/* Opens file `number` to append; a line that a crash cut short gets its end. */
+/* Opens file `number` to append. It ends a line that a crash cut short. */
 static int open_file(struct audit *a, int number, struct err *e)
 {
     char path[600], last = '\n';
@@ -100,7 +101,7 @@ void audit_close(struct audit *a)
     }
 }
 
-/* Goes on in the next file; the oldest beyond AUDIT_FILES goes. */
+/* Goes on in the next file, and deletes the oldest one beyond AUDIT_FILES. */
 static int rotate(struct audit *a, struct err *e)
 {
     char path[600];
@@ -119,7 +120,7 @@ static int rotate(struct audit *a, struct err *e)
     return 0;
 }
 
-/* May this entry of somebody unknown be written? */
+/* May an entry of an unknown sender be written now? */
 static bool takes_stranger(struct audit *a)
 {
     bool over = clock_minute_over(&a->strangers, AUDIT_STRANGERS);
@@ -174,7 +175,7 @@ static int append(struct audit *a, const struct audit_entry *entry, struct err *
     return rc;
 }
 
-/* The first, second, fourth, … in a row are logged. */
+/* Logs lost entries: the first, second, fourth, … in a row. */
 static void tell_lost(struct audit *a, const struct err *e)
 {
     a->lost++;
@@ -202,14 +203,14 @@ void audit_add(struct audit *a, const struct audit_entry *entry)
 
 struct page {
     const struct audit_query *q;
-    char *who;               /* `"who":"olga"` as it stands in a line, or NULL; owned */
+    char *who;               /* `"who":"olga"` as a line has it, or NULL; owned */
     size_t since;            /* characters of q->since that are compared */
     json_t *entries;         /* owned */
     char next[AUDIT_CURSOR]; /* "": there are no more */
     bool done;
 };
 
-/* One line, without its end. */
+/* Takes one line, without its end. */
 static void take_line(struct page *p, const char *line, size_t n, int number, long offset)
 {
     struct err ignored;
@@ -218,7 +219,7 @@ static void take_line(struct page *p, const char *line, size_t n, int number, lo
     }
     json_t *j = jsonx_parse(line, n, &ignored);
     if (j && p->since && strncmp(jsonx_string_at(j, "time"), p->q->since, p->since) < 0) {
-        p->done = true; /* all that follow are older */
+        p->done = true; /* all further lines are older */
     } else if (j && (!p->q->who || strcmp(jsonx_string_at(j, "who"), p->q->who) == 0)) {
         if ((int)json_array_size(p->entries) == p->q->limit) {
             p->done = true;
@@ -230,11 +231,11 @@ static void take_line(struct page *p, const char *line, size_t n, int number, lo
     json_decref(j);
 }
 
-/* The lines of a file that end before byte `before`, last one first. */
+/* Takes the lines of a file that end before byte `before`, the last one first. */
 static void take_file(struct page *p, int number, const char *text, long before)
 {
     long end = before;
-    while (end > 0 && text[end - 1] != '\n') { /* a line that has no end yet */
+    while (end > 0 && text[end - 1] != '\n') { /* skips a line that has no end yet */
         end--;
     }
     while (end > 0 && !p->done) {
@@ -247,7 +248,7 @@ static void take_file(struct page *p, int number, const char *text, long before)
     }
 }
 
-/* From the newest file, or where the cursor stands, to the oldest. */
+/* Takes lines from the cursor, or the newest file, back to the oldest. */
 static void take_files(const struct audit *a, struct page *p, int number, long before)
 {
     char path[600];
@@ -266,7 +267,7 @@ static void take_files(const struct audit *a, struct page *p, int number, long b
     }
 }
 
-/* How many characters of it are a time: digits where one has digits. */
+/* Checks that `since` is a time or the beginning of one. *n: how many characters to compare. */
 static int check_since(const char *since, size_t *n, struct err *e)
 {
     static const char form[] = "0000-00-00T00:00:00.000";

@@ -26,7 +26,7 @@ enum {
 
 /* All borrowed. */
 struct audit_entry {
-    bool known; /* a token or session stands behind it */
+    bool known; /* the sender has a token or a session */
     bool session;
     const char *who, *role, *token; /* token: its id */
     const char *from, *method, *path, *note, *request;
@@ -39,14 +39,15 @@ void audit_close(struct audit *a); /* NULL is fine */
 /* Never fails: what cannot be written is counted and logged. */
 void audit_add(struct audit *a, const struct audit_entry *entry);
 
-/* Which entries are asked for; NULL: all. Borrowed. */
+/* Which entries are wanted; NULL: all. Borrowed. */
 struct audit_query {
-    const char *who, *since; /* since: "2026-01-02T03:04:05", or a beginning of it */
+    const char *who, *since; /* since: "2026-01-02T03:04:05", or the beginning of such a time */
     const char *cursor;      /* `next` of the page before */
     int limit;
 };
-/* {"entries": [newest first], "next": cursor or null}. ERR_INVALID: the cursor or `since` is none.
- */
+/* {"entries": [newest first], "next": cursor or null}. ERR_INVALID: the cursor or `since` is not
+ * valid.
+ * */
 json_t *audit_read(struct audit *a, const struct audit_query *q, struct err *e);
 
 #endif

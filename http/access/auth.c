@@ -26,7 +26,7 @@ struct session {
 };
 
 struct auth {
-    struct tokens *tokens; /* these two have their own locks */
+    struct tokens *tokens; /* these two have locks of their own */
     struct issued *issued;
     pthread_mutex_t lock; /* of everything below */
     struct session sessions[MAX_SESSIONS];
@@ -67,7 +67,7 @@ static void hash_of(const char *text, unsigned char out[HASH])
     SHA256((const unsigned char *)text, strlen(text), out);
 }
 
-/* The store hashes the names of its secrets, so its contents tell nobody a code or a session. */
+/* The name of a secret. The store hashes such names, so its contents reveal no code or session. */
 static void secret_key(const char *prefix, const char *value, char out[96])
 {
     snprintf(out, 96, "%s:%.80s", prefix, value);
@@ -83,7 +83,7 @@ struct issued *auth_issued(struct auth *a)
     return a->issued;
 }
 
-/* Both lists are searched whatever the first one has: the time tells nothing. */
+/* It always searches both lists, so the time reveals nothing. */
 static enum issued_found token_find(struct auth *a, const char *text, struct identity *who)
 {
     struct token token, line;
@@ -105,7 +105,7 @@ bool auth_still(struct auth *a, struct identity *who)
 {
     struct token token;
     if (who->by_proxy) {
-        return true; /* as long as the service runs, as its options say */
+        return true; /* a proxy's sign-in holds while the service runs, as its options say */
     }
     if (who->token[0] == '\0') {
         snprintf(who->owner, sizeof(who->owner), "%s", auth_role_name(ROLE_ADMIN));
@@ -141,7 +141,7 @@ bool auth_cookie(const char *cookie, int port, char session[AUTH_TOKEN])
     return false;
 }
 
-/* Keeps a session in memory in place of the one that ends first. */
+/* Keeps a session in memory, in place of the one that ends first. */
 static void session_keep(struct auth *a, const char *session, const struct identity *who,
                          double seconds)
 {
@@ -158,7 +158,7 @@ static void session_keep(struct auth *a, const char *session, const struct ident
     pthread_mutex_unlock(&a->lock);
 }
 
-/* `forget`: it ends. */
+/* Finds a session in memory. `forget`: ends it. */
 static bool session_known(struct auth *a, const char *session, struct identity *who, bool forget)
 {
     unsigned char hash[HASH];
@@ -202,7 +202,7 @@ static const char *token_or_dash(const char *id)
     return id[0] ? id : "-";
 }
 
-/* Sessions of an earlier run of the server are only in the store. */
+/* Finds a session in the store, where those of earlier runs of the server are. */
 static int session_of_store(struct auth *a, struct store *s, const char *session,
                             struct identity *who, struct err *e)
 {
@@ -222,7 +222,7 @@ static int session_of_store(struct auth *a, struct store *s, const char *session
         return session_gone(e);
     }
     who->by_cookie = true;
-    session_keep(a, session, who, 600); /* the store goes on knowing when it ends */
+    session_keep(a, session, who, 600); /* only the store knows when it ends */
     return 0;
 }
 

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* Cuts "host", "host:port", "[v6]", "[v6]:port" in two; port -1 if there is none. false if it is
- * none of them. */
+/* Splits "host", "host:port", "[v6]" or "[v6]:port"; port -1 if there is none. false: it is none of
+ * these. */
 static bool cut(const char *text, char host[HOSTS_NAME], int *port)
 {
     const char *end, *start = text;
@@ -83,7 +83,7 @@ static bool is_wildcard(const char *host)
     return strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
 }
 
-/* An address, not a name: 127.evil.example is a name. */
+/* Is it an address, not a name? 127.evil.example is a name. */
 static bool is_digits(const char *host)
 {
     unsigned char address[16];

@@ -1,6 +1,6 @@
-/* Tokens that were issued over the API; see issued.h. A change is made on a copy: it is written to
- * the disk first, and only then replaces the table in which tokens are looked up: no look-up waits
- * for a disk.
+/* Tokens that were issued over the API; see issued.h. A change is made on a copy. The copy is
+ * written to the disk first, and only then replaces the table in which tokens are looked up. So no
+ * look-up waits for a disk.
  */
 #include "http/access/issued.h"
 
@@ -34,7 +34,7 @@ struct table {
 
 struct issued {
     char path[512];
-    pthread_mutex_t changing; /* held by who makes the next table and writes it */
+    pthread_mutex_t changing; /* held while a thread makes the next table and writes it */
     pthread_mutex_t lock;     /* of `now` */
     struct table *now;        /* owned; never changed, only replaced */
 };
@@ -176,7 +176,7 @@ void issued_close(struct issued *t)
 
 /* ---- changes --------------------------------------------------------------------------------- */
 
-/* A copy of what there is, without what ended long ago. `changing` is held. */
+/* A copy of the table, without tokens that ended long ago. `changing` is held. */
 static struct table *next_table(const struct issued *t, struct err *e)
 {
     struct table *next = calloc(1, sizeof(*next));

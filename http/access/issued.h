@@ -30,15 +30,15 @@ struct issued; /* any thread may ask */
 /* Reads the file if there is one. */
 struct issued *issued_open(const char *file, struct err *e);
 void issued_close(struct issued *t);
-/* Makes one and writes it down. text[] is the token, which nobody can get again. Returns its
- * document (schema Token; new reference), or NULL. */
+/* Makes a token and saves it. text[] is the token, which nobody can get again. Returns its document
+ * (schema Token; new reference), or NULL. */
 json_t *issued_make(struct issued *t, const struct issued_wish *wish, char text[AUTH_TOKEN],
                     struct err *e);
 /* Appends the documents of all, oldest first. */
 int issued_list(struct issued *t, json_t *list, struct err *e);
 /* ERR_NOT_FOUND: there is none of this id. */
 int issued_revoke(struct issued *t, const char *id, struct err *e);
-/* Neither waits. *out is set for ISSUED_GOOD. */
+/* These two never wait. *out is set for ISSUED_GOOD. */
 enum issued_found issued_find(struct issued *t, const char *text, struct token *out);
 enum issued_found issued_still(struct issued *t, const char *id, struct token *out);
 

@@ -8,7 +8,7 @@
 
 #include "common/text/text.h"
 
-/* RFC 9110, 5.6.2; and none by which a client says something else. */
+/* Is this a valid header name (RFC 9110, 5.6.2), and none that already has another meaning? */
 static bool is_header(const char *name)
 {
     static const char *const others[] = {"Host",   "Origin",         "Authorization",
@@ -23,7 +23,7 @@ static bool is_header(const char *name)
     return free;
 }
 
-/* An IPv4 address is the IPv6 one that stands for it. */
+/* Reads an address. An IPv4 address becomes the IPv6 address that maps it. */
 static bool read_address(const char *text, struct in6_addr *out)
 {
     char mapped[INET6_ADDRSTRLEN + 8];

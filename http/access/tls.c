@@ -1,6 +1,6 @@
-/* Certificates and their renewal; see tls.h. A handshake that has begun uses the pair that it was
- * given until it ends, and nothing tells when, so a pair that was replaced is freed only with the
- * service: some kilobytes at each renewal.
+/* Certificates and their renewal; see tls.h. A handshake uses its pair until it ends, and nothing
+ * tells when that is. So a replaced pair is freed only with the service, which costs some kilobytes
+ * at each renewal.
  */
 #include "http/access/tls.h"
 
@@ -25,18 +25,18 @@ struct pair {
     unsigned n;
     gnutls_privkey_t key;
     char pin[TLS_PIN];
-    struct pair *before; /* what it replaced */
+    struct pair *before; /* the pair that it replaced */
 };
 
 struct tls {
     char cert_file[512], key_file[512];
     pthread_mutex_t lock; /* of everything below */
-    struct pair *now;     /* owned, with those before */
+    struct pair *now;     /* owned, with the pairs that it replaced */
     struct stat seen[2];  /* certificate and key as they were read */
     double checked;       /* clock_now() */
 };
 
-static struct tls *serving; /* the one that was opened last: written before the daemon starts */
+static struct tls *serving; /* the last one opened; set before the daemon starts */
 
 /* ---- a pair ---------------------------------------------------------------------------------- */
 
@@ -86,7 +86,7 @@ static int read_key(struct pair *p, const char *file, struct err *e)
     return rc < 0 ? refuse(e, file, rc) : 0;
 }
 
-/* The key must be the certificate's; its public half becomes the pin. */
+/* Checks that the key is the certificate's. Its public half becomes the pin. */
 static int check_pair(struct pair *p, const struct tls *t, struct err *e)
 {
     gnutls_datum_t ours = {0}, theirs = {0};
@@ -134,7 +134,7 @@ static int read_pair(struct tls *t, struct err *e)
 
 /* ---- renewal --------------------------------------------------------------------------------- */
 
-/* Notes which files there are: true if one is another than before. */
+/* Notes which files there are. true: one of them has changed. */
 static bool note_files(struct tls *t)
 {
     struct stat cert, key;
@@ -147,7 +147,7 @@ static bool note_files(struct tls *t)
     return true;
 }
 
-/* `lock` is held. */
+/* Reads the files again if they have changed. `lock` is held. */
 static void read_again(struct tls *t)
 {
     struct err e;
@@ -197,7 +197,7 @@ void *tls_callback(void)
 {
     gnutls_certificate_retrieve_function2 *f = retrieve;
     void *out;
-    memcpy(&out, &f, sizeof(out)); /* C knows no cast from a function to an object */
+    memcpy(&out, &f, sizeof(out)); /* C has no cast from a function pointer to an object pointer */
     return out;
 }
 

@@ -1,5 +1,5 @@
-/* The token file; see tokens.h. A token is compared with every line, whether or not one has matched
- * already, and only hashes are compared: the time tells nothing.
+/* The token file; see tokens.h. A token is compared with every line, even after a match, and only
+ * hashes are compared. So the time reveals nothing.
  */
 #include "http/access/tokens.h"
 
@@ -74,7 +74,8 @@ static bool is_ascii(const char *text)
     return !*text;
 }
 
-/* What is wrong with the rest of a line, the name, or NULL; blanks around it are no part of it. */
+/* Reads the name, which is the rest of a line without the blanks around it. Returns what is wrong
+ * with it, or NULL. */
 static const char *read_name(char out[AUTH_NAME], char *text, char wrong[TEXT_WRONG])
 {
     text += strspn(text, " \t");
@@ -90,7 +91,7 @@ static const char *read_name(char out[AUTH_NAME], char *text, char wrong[TEXT_WR
     return n > 0 ? text_name_wrong(wrong, out, n) : NULL;
 }
 
-/* READ_NOTHING: an empty line or a comment. */
+/* Reads a line. READ_NOTHING: it is empty or a comment. */
 static int read_line(struct line *l, char *text, const char *path, int number, struct err *e)
 {
     unsigned char id[HASH];
@@ -166,8 +167,8 @@ static int read_file(struct tokens *t, struct err *e)
     return 0;
 }
 
-/* Once a second at most: has the file changed? A file that is gone or malformed leaves the tokens
- * as they were. */
+/* Reads the file again if it has changed; checks at most once a second. If it is gone or malformed,
+ * the tokens stay as they were. */
 static void read_again(struct tokens *t, bool at_once)
 {
     struct err e;

@@ -13,7 +13,8 @@
 
 #include "common/err.h"
 
-/* Each may do what the one before it may. `programs` brings code of its own to the nodes. */
+/* Each role may do all that the one before it may. ROLE_PROGRAMS may bring code of its own to the
+ * nodes. */
 enum auth_role { ROLE_NONE, ROLE_VIEWER, ROLE_OPERATOR, ROLE_PROGRAMS, ROLE_ADMIN };
 enum { AUTH_TOKEN = 49, AUTH_NAME = 64, TOKEN_ID = 17 };
 
@@ -35,7 +36,7 @@ void tokens_close(struct tokens *t);
 /* Checks the file now. Otherwise a call checks it, once a second at most. */
 void tokens_read_again(struct tokens *t);
 bool tokens_find(struct tokens *t, const char *text, struct token *out);
-/* The token of this id, as its line says now; false: it is no longer in the file. */
+/* The token of this id, as its line is now; false: it is no longer in the file. */
 bool tokens_still(struct tokens *t, const char *id, struct token *out);
 /* Appends a document (schema Token) of each line. */
 int tokens_list(struct tokens *t, json_t *list, struct err *e);

@@ -15,11 +15,11 @@ struct recent {
     pthread_mutex_t lock;
     long generation, serial;
     struct kept {
-        char key[KEY_BYTES]; /* "": the place is free */
+        char key[KEY_BYTES]; /* "": this entry is free */
         struct text *answer; /* a reference; NULL: none yet */
-        double made, took;   /* when it was ready, and after how long */
-        long generation;     /* in which its making began */
-        long making;         /* serial of who makes the next one; 0: nobody does */
+        double made, took;   /* when it was ready, and how long it took */
+        long generation;     /* the generation in which its making began */
+        long making;         /* serial of the request that makes the next one; 0: none */
         long making_generation;
         struct recent_waiter *waiters;
     } kept[KEPT];
@@ -63,7 +63,7 @@ static double keep_for(const struct kept *k)
     return longer(keep_seconds, 4 * k->took);
 }
 
-/* Frees what nobody gets any more; a list of jobs is large. */
+/* Frees answers that are too old to be given; a list of jobs is large. */
 static void drop_old(struct recent *r, double now)
 {
     for (int i = 0; i < KEPT; i++) {
@@ -75,7 +75,8 @@ static void drop_old(struct recent *r, double now)
     }
 }
 
-/* The place of this key, else a free one, else the oldest; NULL: answers are being made for all. */
+/* The entry of this key, else a free one, else the oldest. NULL: answers are being made for all
+ * entries. */
 static struct kept *place_for(struct recent *r, const char *key)
 {
     struct kept *free_one = NULL, *oldest = NULL;
@@ -146,7 +147,7 @@ void recent_made(struct recent *r, const struct recent_ticket *ticket, struct te
         return;
     }
     pthread_mutex_lock(&r->lock);
-    if (k->making == ticket->serial) { /* else somebody began later, after a change */
+    if (k->making == ticket->serial) { /* else another request began later, after a change */
         waiters = k->waiters;
         k->waiters = NULL;
         k->making = 0;

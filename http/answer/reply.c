@@ -50,7 +50,7 @@ static void drop_text(void *text)
     text_drop(text);
 }
 
-/* A response of these bytes, which holds a reference to them. */
+/* A response that sends these bytes and holds a reference to them. */
 static struct MHD_Response *response_of(struct text *t)
 {
     struct MHD_Response *made = MHD_create_response_from_buffer_with_free_callback_cls(
@@ -159,17 +159,18 @@ static ssize_t read_nothing(void *ctx, uint64_t position, char *out, size_t most
     return MHD_CONTENT_READER_END_OF_STREAM;
 }
 
-/* libmicrohttpd says the length of every response that has one, and says "chunked" of the others; a
- * 304 may only say the length that its file or text has (RFC 9110, 8.6), so that is what it says.
- */
+/* A response without a body. libmicrohttpd sends the length of every response that has one, and
+ * "chunked" for others. A 304 may send only the length of its file or text (RFC 9110, 8.6), so it
+ * gets that length.
+ * */
 static struct MHD_Response *nothing_of(uint64_t bytes)
 {
     return MHD_create_response_from_callback(bytes, 64, read_nothing, NULL, NULL);
 }
 
-/* To a HEAD libmicrohttpd 0.9.75 would send the last chunk of a body in chunks, which the next
- * answer's client takes for its first bytes. As for HTTP/1.0 there are none, and the connection is
- * closed. */
+/* In answer to a HEAD, libmicrohttpd 0.9.75 would send the last chunk of a chunked body, which the
+ * client takes for the beginning of the next answer. So it is answered as for HTTP/1.0: without
+ * chunks, and the connection is closed. */
 int reply_set_endless(struct reply *r, struct err *e)
 {
     reply_release(r);
@@ -195,7 +196,7 @@ int reply_set_unchanged(struct reply *r, const char *etag, uint64_t bytes, struc
     return 0;
 }
 
-/* Its bytes are not sent, so neither are the headers that describe them. */
+/* Copies a header to a 304. The body is not sent, so headers that describe it are left out. */
 static enum MHD_Result keep_header(void *to, enum MHD_ValueKind kind, const char *name,
                                    const char *value)
 {
@@ -211,7 +212,7 @@ void reply_unchanged(struct reply *r)
     const struct text *gzip = atomic_load(&r->text->gzip);
     bool packed = MHD_get_response_header(r->response, "Content-Encoding") != NULL;
     struct MHD_Response *made = nothing_of(packed ? gzip->len : r->text->len);
-    if (made) { /* else the whole answer is sent, which is as right */
+    if (made) { /* else the whole answer is sent, which is right too */
         MHD_get_response_headers(r->response, keep_header, made);
         MHD_destroy_response(r->response);
         r->response = made;
@@ -219,7 +220,7 @@ void reply_unchanged(struct reply *r)
     }
 }
 
-/* A user's text may have been cut within a character, or may be no UTF-8 at all. */
+/* A JSON string of a user's text, which may be cut within a character or may be no UTF-8. */
 static json_t *safe_text(const char *text)
 {
     json_t *j = json_string(text);

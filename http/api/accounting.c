@@ -28,7 +28,7 @@ static char *date_of(int64_t day, char out[DATE])
     return out;
 }
 
-/* "2026-01-02" as days since 1970. */
+/* Reads "2026-01-02" as days since 1970. */
 static bool read_date(const char *text, int64_t *day)
 {
     struct tm tm = {0};
@@ -38,7 +38,7 @@ static bool read_date(const char *text, int64_t *day)
         return false;
     }
     *day = (int64_t)timegm(&tm) / DAY_SECONDS;
-    return strcmp(date_of(*day, again), text) == 0; /* no 31st of April */
+    return strcmp(date_of(*day, again), text) == 0; /* refuses the 31st of April */
 }
 
 static void read_day(struct request *q, const char *param, int64_t otherwise, int64_t *day)
@@ -75,7 +75,7 @@ static int read_asked(struct request *q, struct asked *a, struct err *e)
 
 /* ---- sums ------------------------------------------------------------------------------------ */
 
-/* The row that this use belongs to. Borrowed of `rows`. */
+/* The row to which this use belongs. Borrowed from `rows`. */
 static json_t *row_of(json_t *rows, const struct asked *a, const json_t *use)
 {
     char key[80], date[DATE];

@@ -1,5 +1,5 @@
-/* Data sets of users: an upload that arrived whole, and what was wrong with its entries. Keeping
- * them is the coordinator's; what is there, meta.c lists. */
+/* Data sets of users. This file takes an upload that arrived whole, and answers what was wrong with
+ * its entries. The coordinator keeps data sets; meta.c lists them. */
 #include <stdio.h>
 #include <string.h>
 

@@ -59,8 +59,7 @@ static void check_fields(struct jsonx_problems *problems, const char *words)
 
 /* ---- paths ----------------------------------------------------------------------------------- */
 
-/* "strategy.type" of the spec: its first key is checked. What lies beneath depends on what the job
- * names. */
+/* Checks the first key of "strategy.type" of the spec. What lies below depends on the job. */
 static void check_setting(struct jsonx_problems *problems, const char *param, const char *path)
 {
     json_t *all = jobspec_schemas(), *value;
@@ -80,7 +79,7 @@ static void check_setting(struct jsonx_problems *problems, const char *param, co
     json_decref(all);
 }
 
-/* What follows a key of this type: nothing behind a single value, a key behind an object. */
+/* Checks what follows a key of this type: nothing after a single value, a key after an object. */
 static void check_rest(struct jsonx_problems *problems, const char *param,
                        const struct schema_field *field, const char *rest)
 {

@@ -1,5 +1,5 @@
-/* What the query of GET /api/v1/jobs asks for, checked against what a job has: a path that no job
- * has is a mistake that the nearest name may explain, not an empty list.
+/* The query of GET /api/v1/jobs, checked against the keys of a job. A path that no job has is an
+ * error, which names the nearest path, not an empty list.
  */
 #ifndef HTTP_API_JOB_QUERY_H
 #define HTTP_API_JOB_QUERY_H

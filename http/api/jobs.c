@@ -61,7 +61,8 @@ static int answer_dry_run(struct request *q, struct reply *out, const struct job
                           json_t *plan, struct err *e)
 {
     json_t *prediction = ask_prediction(q, spec, plan);
-    json_t *parameters = spec->program.given ? json_null() /* which it brings when it joins */
+    json_t *parameters = spec->program.given ? json_null() /* the program reports it when it
+                                                              joins */
                                              : json_integer((json_int_t)spec->network.n_params);
     json_t *body =
         json_pack("{s:b, s:O, s:o}", "valid", 1, "spec", spec->json, "parameters", parameters);
@@ -148,7 +149,7 @@ static int submit(struct request *q, struct reply *out, struct jobspec *spec, js
                : e->code ? -(int)e->code
                          : err_set(e, ERR_INTERNAL, "cannot plan the job");
     }
-    if (!plan) { /* the scheduler will find out; a failed check does not refuse a valid job */
+    if (!plan) { /* a failed check does not refuse a valid job; the scheduler will find out */
         log_warn("http", "a job is queued without having asked where it would run", "reason=\"%s\"",
                  e->message);
     }
@@ -197,8 +198,8 @@ int api_job_get(struct request *q, struct reply *out, struct err *e)
 
 /* ---- change ---------------------------------------------------------------------------------- */
 
-/* The version that the client saw: seen[] becomes what If-Match names, or "" without one. 0, or 1
- * and `out` says 412. */
+/* Reads the version that the client saw into seen[], from If-Match; "" without one. Returns 0, or 1
+ * with `out` set to 412. */
 static int read_seen(struct request *q, struct store *store, const char *id, struct reply *out,
                      char seen[STORE_VERSION], struct err *e)
 {
@@ -215,7 +216,7 @@ static int read_seen(struct request *q, struct store *store, const char *id, str
     return request_matches(q, etag, out) ? 0 : 1;
 }
 
-/* What the body says, checked; *change borrows from it and from *priority. */
+/* Reads and checks the body. *change borrows from it and from *priority. */
 static int read_change(struct request *q, const json_t *body, const char *id, int *priority,
                        struct job_change *change, struct err *e)
 {

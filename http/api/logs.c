@@ -16,12 +16,12 @@
 enum {
     PATH_BYTES = 1024,
     TAIL_BYTES = 4 << 20, /* of one log */
-    ALL_BYTES = 8 << 20,  /* of all together, shared out evenly */
+    ALL_BYTES = 8 << 20,  /* of all logs together, shared out evenly */
     RANKS_MOST = 4096,
     LINES_USUAL = 200 /* of each log, when all are asked for */
 };
 
-/* Where the last `lines` lines of n bytes begin. A newline at the very end ends the last line. */
+/* Where the last `lines` lines of n bytes begin. A newline at the end ends the last line. */
 static size_t tail_start(const char *text, size_t n, long lines)
 {
     size_t at = n > 0 && text[n - 1] == '\n' ? n - 1 : n;
@@ -51,7 +51,7 @@ static char *read_end(int fd, const char *name, size_t most, size_t *n, struct e
         }
         got += (size_t)more;
     }
-    if (size > (off_t)most) { /* the first line is a part of one */
+    if (size > (off_t)most) { /* drops the first line, which may be incomplete */
         char *newline = memchr(text, '\n', got);
         size_t skip = newline ? (size_t)(newline - text) + 1 : 0;
         got -= skip;
@@ -96,7 +96,7 @@ static int send_tail(const char *folder, const char *name, long lines, struct re
 
 /* ---- all logs in one answer ------------------------------------------------------------------ */
 
-/* Ranks that have a log, ascending; how many. */
+/* The ranks that have a log, ascending. Returns how many. */
 static int ranks_of(const char *folder, int ranks[RANKS_MOST])
 {
     bool seen[RANKS_MOST] = {false};
@@ -197,7 +197,7 @@ int api_job_logs(struct request *q, struct reply *out, struct err *e)
         snprintf(name, sizeof(name), "rank-%ld.log", rank);
     }
     snprintf(path, sizeof(path), "%s/%s", folder, name);
-    if (access(path, F_OK) < 0) { /* nothing was said yet */
+    if (access(path, F_OK) < 0) { /* there is no output yet */
         return rank < 0 || may_have_rank(q, rank)
                    ? reply_set_text(out, 200, "text/plain; charset=utf-8", strdup(""), 0, e)
                    : err_set(e, ERR_NOT_FOUND, "this job has no rank %ld", rank);

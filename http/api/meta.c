@@ -1,5 +1,5 @@
-/* What is not a job or a node: catalogue, data sets, events, sessions and links, health, and the
- * files of the page. */
+/* Routes that belong to no job or node: catalogue, data sets, events, sessions and links, health,
+ * and the files of the page. */
 #include <microhttpd.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -52,7 +52,7 @@ static void make_catalog(void)
     catalog_text = text_new("application/json", text, len);
 }
 
-/* It never changes while the service runs: its text is made once. */
+/* The catalogue never changes while the service runs, so its text is made once. */
 int api_catalog(struct request *q, struct reply *out, struct err *e)
 {
     (void)q;
@@ -84,7 +84,7 @@ int api_dataset(struct request *q, struct reply *out, struct err *e)
     err_clear(e);
     json_t *shown = hooks->dataset(hooks->ctx, path, e);
     if (!shown && q->who.role < ROLE_OPERATOR) {
-        e->hint[0] = 0; /* folders of the service's host, for those who put data sets there */
+        e->hint[0] = 0; /* the hint names folders of this host */
     }
     return shown ? reply_set_json(out, 200, shown, e) : -(int)e->code;
 }
@@ -123,7 +123,7 @@ int api_session_get(struct request *q, struct reply *out, struct err *e)
     return reply_set_json(out, 200, identity_json(&q->who), e);
 }
 
-/* With TLS, ours or that of a proxy in front of us, the cookie must not travel without it. */
+/* Sets the session's cookie. With TLS, ours or a proxy's, the cookie must not travel without it. */
 static void set_cookie(struct request *q, struct reply *out, const char *session, int seconds)
 {
     char cookie[256];
@@ -199,7 +199,7 @@ int api_link(struct request *q, struct reply *out, struct err *e)
 {
     static const char *const keys[] = {"role", NULL};
     char code[AUTH_TOKEN], url[HOSTS_LINK];
-    if (q->who.by_proxy) { /* its session would outlive what the proxy says */
+    if (q->who.by_proxy) { /* a session would outlive the proxy's sign-in */
         return err_set(e, ERR_FORBIDDEN, "people who come through the proxy sign in there");
     }
     json_t *body = q->body.len > 0 ? request_object(q, keys, e) : json_object();

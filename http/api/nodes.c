@@ -12,7 +12,7 @@
 
 enum { VERSION = 64, LOAD_SECONDS = 1800 };
 
-/* A node's version: its state and its job. Figures that its heartbeat brings are no part of it. */
+/* A node's version: its state and its job, without the figures of its heartbeats. */
 static void version_of(const json_t *node, char out[VERSION])
 {
     snprintf(out, VERSION, "%.20s-%.20s", node_state(node), node_user(node));
@@ -49,7 +49,7 @@ int api_node_get(struct request *q, struct reply *out, struct err *e)
     return store ? answer_node(q, out, store, e) : -(int)e->code;
 }
 
-/* Of a node that is gone it is still kept. */
+/* The load of a node, which is kept after the node has gone. */
 int api_node_load(struct request *q, struct reply *out, struct err *e)
 {
     const char *name = q->match.args[0];
@@ -77,7 +77,7 @@ int api_node_load(struct request *q, struct reply *out, struct err *e)
                                 : reply_set_json(out, 200, body, e);
 }
 
-/* Sets both marks; NULL takes one away. */
+/* Sets both marks; NULL removes one. */
 static int mark(struct request *q, struct reply *out, const char *drained, const char *disabled,
                 struct err *e)
 {

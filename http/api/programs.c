@@ -1,5 +1,5 @@
-/* Programs of users: those that jobs can name. Keeping them is the coordinator's; what belongs here
- * is an upload that arrived whole, and that an answer says what was wrong with each entry. */
+/* Programs of users that jobs can name. The coordinator keeps them. This file takes an upload that
+ * arrived whole, and answers what was wrong with each entry. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
-/* Checks the trials of a sweep: see sweep_check.h. What needs no machine is checked of each trial;
- * what does (data, placement, memory) of the first few that differ in more than the optimizer,
- * since each of these checks is a process. A user's program is checked in every trial: whoever
- * submits it may not be allowed to run it.
+/* Checks the trials of a sweep: see sweep_check.h. Checks that need no machine are made for each
+ * trial. Checks that need one (data, placement, memory) are made for the first few trials that
+ * differ in more than the optimizer, since each is a process. A user's program is checked in every
+ * trial, since the sender may not be allowed to run it.
  */
 #include "http/api/sweep_check.h"
 
@@ -17,15 +17,15 @@ enum { PLANS = 4 };
 struct check {
     struct request *q;
     const struct sweep *sweep;
-    struct jobspec *spec;           /* room for one */
-    json_t *seen;                   /* "POINTER MESSAGE" that were reported */
-    json_t *planned;                /* specs for which machines were asked */
-    struct jsonx_problems problems; /* of one trial */
+    struct jobspec *spec;           /* room for one spec */
+    json_t *seen;                   /* "POINTER MESSAGE" of the problems that were reported */
+    json_t *planned;                /* specs that were checked on machines */
+    struct jsonx_problems problems; /* problems of one trial */
 };
 
 /* ---- reporting ------------------------------------------------------------------------------- */
 
-/* The parameter that put the value there, or -1. */
+/* The parameter that set the value at the pointer, or -1. */
 static int culprit(const struct sweep *s, const char *pointer)
 {
     for (int i = 0; i < s->n_parameters; i++) {
@@ -48,7 +48,7 @@ static void report(struct check *c, const char *pointer, const char *message, in
     }
 }
 
-/* Moves the problems of a trial to where they come from. */
+/* Reports the problems of a trial at their source. */
 static void report_all(struct check *c, int trial)
 {
     char pointer[240];
@@ -68,7 +68,7 @@ static void report_all(struct check *c, int trial)
 
 /* ---- a trial --------------------------------------------------------------------------------- */
 
-/* Was a spec planned that differs in nothing that machines are asked about? Notes it else. */
+/* Was a spec planned that is the same in all that machines check? If not, notes this one. */
 static bool was_planned(struct check *c)
 {
     static const char *const beside[] = {"name", "seed", "optimizer", "tags", "note"};
@@ -98,7 +98,7 @@ static void ask_machines(struct check *c)
     }
 }
 
-/* What its owner may not have. */
+/* Reports what the owner's quota does not allow. */
 static void ask_quota(struct check *c)
 {
     struct jsonx_problems others = c->q->problems;

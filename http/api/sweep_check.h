@@ -1,4 +1,5 @@
-/* Would the jobs of a sweep be accepted? Every trial's spec is checked as a job's is. */
+/* Checks whether the jobs of a sweep would be accepted: every trial's spec is checked like a
+ * job's. */
 #ifndef HTTP_API_SWEEP_CHECK_H
 #define HTTP_API_SWEEP_CHECK_H
 
@@ -6,8 +7,8 @@
 
 struct request;
 
-/* Reports into q->problems, each once: a mistake that a setting makes stands at its parameter,
- * /parameters/0, every other one in /spec. */
+/* Reports into q->problems, each problem once. A mistake that comes from a setting is reported at
+ * its parameter, /parameters/0, every other one in /spec. */
 void sweep_check(struct request *q, const struct sweep *sweep);
 
 #endif

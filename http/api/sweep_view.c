@@ -1,5 +1,5 @@
-/* Shows a sweep: see sweep_view.h. All is computed from the document and the list of jobs; which
- * trial a job belongs to is known by its place there. */
+/* Shows a sweep: see sweep_view.h. Everything is computed from the document and the list of jobs. A
+ * job's place in the list says to which trial it belongs. */
 #include "http/api/sweep_view.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 struct view {
     struct sweep_record kept;
     struct sweep_rung rungs[SWEEP_RUNGS];
-    int n_rungs; /* that are known */
+    int n_rungs; /* rungs that are known */
 };
 
 /* ---- a trial --------------------------------------------------------------------------------- */
@@ -36,7 +36,7 @@ static json_t *job_json(const struct view *v, int rung, int seed, int at)
                      document_real(r->metric));
 }
 
-/* The jobs of a trial in one rung, appended; how many there are. */
+/* Appends the jobs of a trial in one rung. Returns how many. */
 static int append_jobs(const struct view *v, int rung, int place, json_t *jobs)
 {
     int n = 0;
@@ -50,7 +50,7 @@ static int append_jobs(const struct view *v, int rung, int place, json_t *jobs)
     return n;
 }
 
-/* Where a trial is: `rung` is the highest with a job of it, -1: none has. */
+/* The state of a trial. `rung`: the highest rung with a job of it; -1: none has one. */
 static const char *state_of(const struct view *v, int rung, int place, bool ended,
                             const struct sweep_score *score)
 {
@@ -65,7 +65,7 @@ static const char *state_of(const struct view *v, int rung, int place, bool ende
         }
         failed |= at < v->kept.runs.n && v->kept.runs.all[at].state == JOB_FAILED;
     }
-    if (!score->counts) { /* one that succeeded without a metric failed as a trial */
+    if (!score->counts) { /* a job that succeeded without a metric is a failed trial */
         for (int seed = 0; seed < v->kept.sweep.seeds; seed++) {
             int at = v->rungs[rung].first + place * v->kept.sweep.seeds + seed;
             if (at >= v->kept.runs.n || v->kept.runs.all[at].state == JOB_CANCELLED) {

@@ -1,4 +1,4 @@
-/* A sweep as the API shows it: the document, and what follows from its jobs (job/sweep/runs.h). */
+/* A sweep as the API shows it: the document, and what its jobs say (job/sweep/runs.h). */
 #ifndef HTTP_API_SWEEP_VIEW_H
 #define HTTP_API_SWEEP_VIEW_H
 
@@ -8,7 +8,7 @@
 #include "common/err.h"
 #include "job/sweep/sweep.h"
 
-/* `kept`: as store_sweep_get() gives it. whole: the schema Sweep; else SweepRow, without spec and
+/* `kept`: from store_sweep_get(). whole: returns the schema Sweep; else SweepRow, without spec and
  * trials. New reference; NULL with ERR_DATA. */
 json_t *sweep_view(const json_t *kept, bool whole, struct err *e);
 /* What a sweep that is not started yet would be: the schema SweepPlan. New reference. */

@@ -1,6 +1,6 @@
-/* Sweeps over the API: list, show, start, cancel, delete. Here a sweep is checked and put into the
- * store; who submits its jobs is the coordinator (coordinator/sweeps). It is its maker's as a job
- * is, and so are its jobs.
+/* Sweeps over the API: list, show, start, cancel, delete. This file checks a sweep and puts it into
+ * the store; the coordinator submits its jobs (coordinator/sweeps). A sweep belongs to its maker as
+ * a job does, and so do its jobs.
  */
 #include "store/sweeps.h"
 
@@ -43,7 +43,7 @@ int api_sweeps_list(struct request *q, struct reply *out, struct err *e)
 static json_t *sweep_of(struct request *q, struct store **store, struct err *e)
 {
     const char *id = q->match.args[0];
-    if (!request_is_job(id)) { /* ids have one form */
+    if (!request_is_job(id)) { /* sweeps and webhooks have ids of the same form as jobs */
         err_set(e, ERR_NOT_FOUND, "there is no sweep '%.60s'", id);
         return NULL;
     }
@@ -132,7 +132,7 @@ int api_sweep_start(struct request *q, struct reply *out, struct err *e)
 
 /* ---- changing -------------------------------------------------------------------------------- */
 
-/* As sweep_of(), for who may change it. */
+/* As sweep_of(), if the sender may change it. */
 static json_t *own_sweep(struct request *q, struct store **store, struct err *e)
 {
     json_t *kept = sweep_of(q, store, e);

@@ -1,5 +1,5 @@
-/* Tokens over the API: list, issue, revoke. Lines of the token file are listed too, but only who
- * edits the file changes them.
+/* Tokens over the API: list, issue, revoke. Lines of the token file are listed too, but can be
+ * changed only in the file.
  */
 #include <stdio.h>
 #include <string.h>
@@ -52,7 +52,7 @@ static enum auth_role read_role(struct request *q, const json_t *body)
     return role;
 }
 
-/* Left out: 90 days; null: it does not end by itself (0). */
+/* Reads how long the token lives. Left out: 90 days; null: 0, it does not end by itself. */
 static int64_t read_seconds(struct request *q, const json_t *body)
 {
     const json_t *given = json_object_get(body, "seconds");

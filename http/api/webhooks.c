@@ -1,8 +1,8 @@
-/* Webhooks over the API: list, show, make, delete. Who sends what they are told is the coordinator
- * (coordinator/webhooks); here they are only put into the store (store/webhooks.h).
+/* Webhooks over the API: list, show, make, delete. This file puts webhooks into the store
+ * (store/webhooks.h); the coordinator sends to them (coordinator/webhooks).
  *
- * An operator's webhook is told of the jobs of its maker, an admin's of everybody's if so wished.
- * Its address is checked once more, by number, whenever something is sent there.
+ * An operator's webhook gets the changes of its maker's jobs, an admin's those of all jobs if so
+ * wished. A webhook's address is checked once more, by number, at each delivery.
  */
 #include "store/webhooks.h"
 
@@ -23,7 +23,7 @@
 
 enum { HOST_BYTES = 256 };
 
-static const char *const secret_prefix = "whsec_"; /* as Standard Webhooks has it */
+static const char *const secret_prefix = "whsec_"; /* as in Standard Webhooks */
 
 /* ---- showing --------------------------------------------------------------------------------- */
 
@@ -32,7 +32,7 @@ static bool is_theirs(const struct request *q, const struct webhook *w)
     return q->who.role >= ROLE_ADMIN || (q->who.owner[0] && strcmp(w->owner, q->who.owner) == 0);
 }
 
-/* With what waits and what became of the last deliveries. */
+/* A webhook's document, with the waiting deliveries and the results of the last ones. */
 static json_t *show(struct store *store, const struct webhook *w, struct err *e)
 {
     int64_t waiting = store_webhook_count(store, w->id, e);
@@ -66,7 +66,7 @@ int api_webhooks_list(struct request *q, struct reply *out, struct err *e)
     return reply_set_json(out, 200, json_pack("{s:o}", "webhooks", list), e);
 }
 
-/* The webhook of the path, if it is that of who asks; else ERR_NOT_FOUND. */
+/* The webhook in the path, if it belongs to the sender; else ERR_NOT_FOUND. */
 static int webhook_of(struct request *q, struct store *store, struct webhook *out, struct err *e)
 {
     const char *id = q->match.args[0];
@@ -100,7 +100,7 @@ int api_webhook_delete(struct request *q, struct reply *out, struct err *e)
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-/* "https://HOST[:PORT][/…]" with a plain host, which goes into out; false: it is something else. */
+/* Reads the host of "https://HOST[:PORT][/…]" into out; false: it is something else. */
 static bool read_host(const char *address, char out[HOST_BYTES])
 {
     size_t scheme = strncmp(address, "https://", 8) == 0  ? 8
@@ -141,7 +141,7 @@ static void read_address(struct request *q, const json_t *body, struct webhook *
     }
 }
 
-/* Left out: the ends of jobs. */
+/* Reads which states are told. Left out: the ends of jobs. */
 static void read_states(struct request *q, const json_t *body, struct webhook *w)
 {
     const json_t *given = json_object_get(body, "states");
@@ -180,7 +180,7 @@ static void read_scope(struct request *q, const json_t *body, struct webhook *w)
     w->own = strcmp(scope, "own") == 0;
 }
 
-/* "whsec_" and 32 random bytes in base 64. */
+/* Makes a secret: "whsec_" and 32 random bytes in base64. */
 static int make_secret(char out[WEBHOOK_SECRET], struct err *e)
 {
     struct sign_key key;
@@ -194,7 +194,7 @@ static int make_secret(char out[WEBHOOK_SECRET], struct err *e)
     return rc;
 }
 
-/* Gives it an id, a secret and a place in the events, and keeps it. */
+/* Gives the webhook an id, a secret and a position in the events, and saves it. */
 static int keep(struct request *q, struct webhook *w, struct err *e)
 {
     char hex[SIGN_HEX];

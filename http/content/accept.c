@@ -1,5 +1,5 @@
-/* Reading Accept, Accept-Encoding and lists of ETags; see accept.h. A range that is malformed is
- * passed over, as if it were not there; a list of ETags is read as far as it is well-formed.
+/* Reading Accept, Accept-Encoding and lists of ETags; see accept.h. A malformed range is passed
+ * over. A list of ETags is read as far as it is well-formed.
  */
 #include "http/content/accept.h"
 
@@ -11,7 +11,7 @@ enum { WHOLE = 1000 };
 
 static const char blanks[] = " \t";
 
-/* One element of the list: its name, and how much it is wanted. */
+/* One element of a list: its name and its quality. */
 struct range {
     const char *name;
     size_t len;
@@ -31,7 +31,7 @@ static int quality_of(const char *text)
     return quality;
 }
 
-/* The element at *at, which moves on to the next; false at the end. */
+/* Reads the element at *at and moves *at to the next; false at the end. */
 static bool next(const char **at, struct range *out)
 {
     *at += strspn(*at, " \t,");
@@ -109,7 +109,8 @@ struct etag {
     size_t len;
 };
 
-/* The ETag at *at, which moves on to the next: 1; 0: the list ends; -1: there is something else. */
+/* Reads the ETag at *at and moves *at to the next. 1: an ETag; 0: the list ends; -1: it is
+ * something else. */
 static int next_etag(const char **at, struct etag *out)
 {
     *at += strspn(*at, " \t,");

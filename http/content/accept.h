@@ -1,5 +1,5 @@
-/* What a client takes, by its Accept and Accept-Encoding headers, and which versions of it, by
- * If-Match and If-None-Match (RFC 9110, 12.5 and 13.1). Pure.
+/* Reads which media types and codings a client takes (Accept, Accept-Encoding), and which versions
+ * (If-Match, If-None-Match): RFC 9110, 12.5 and 13.1. Pure.
  *
  *   Accept: text/csv, application/json;q=0.5, text/html;q=0
  *
@@ -16,7 +16,7 @@ enum { ACCEPT_DIGEST = 16 }; /* hexadecimal digits of an ETag's DIGEST */
  * other than q are not looked at): 0 to 1000. A header that is NULL or empty wants everything:
  * 1000. */
 int accept_type(const char *header, const char *type);
-/* The same of a coding ("gzip"); a header that is NULL wants none but identity: 0. */
+/* The same for a coding ("gzip"). A header that is NULL wants only identity: 0. */
 int accept_coding(const char *header, const char *coding);
 /* Is it a list of ETags, or `*`? */
 bool accept_etags(const char *header);

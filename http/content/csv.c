@@ -1,4 +1,4 @@
-/* Tables of what is measured; see csv.h. Numbers have the digits that they have in JSON. */
+/* Tables of measured values; see csv.h. Numbers have the same digits as in JSON. */
 #include "http/content/csv.h"
 
 #include <stdlib.h>
@@ -10,8 +10,8 @@ enum { CSV_BYTES = 64 << 20 };
 
 static const char line_end[] = "\r\n";
 
-/* Names are given by people. A spreadsheet takes text that begins like a formula for one, unless an
- * apostrophe stands before it. */
+/* Adds a text. People choose names, and a spreadsheet takes text that begins like a formula for
+ * one, unless an apostrophe comes first. */
 static void add_text(struct buf *out, const char *text)
 {
     const char *guard = *text && strchr("=+-@\t\r", *text) ? "'" : "";
@@ -41,7 +41,7 @@ static void add_value(struct buf *out, const json_t *value)
     }
 }
 
-/* The values of these keys (NULL-terminated) as one line. */
+/* Adds the values of these keys (NULL-terminated) as one line. */
 static void add_line(struct buf *out, const json_t *object, const char *const *keys)
 {
     for (int i = 0; keys[i]; i++) {
@@ -51,7 +51,7 @@ static void add_line(struct buf *out, const json_t *object, const char *const *k
     buf_adds(out, line_end);
 }
 
-/* The keys as the first line, then a line for each document. */
+/* A table: the keys in the first line, then a line for each document. */
 static struct buf table_of(const json_t *documents, const char *const *keys)
 {
     struct buf out;

@@ -16,7 +16,7 @@ struct buf csv_of_accounting(const json_t *rows);
 /* The documents Norms (a line for each tensor and step) and NodeLoad, as text. */
 struct buf csv_of_norms(const json_t *norms);
 struct buf csv_of_load(const json_t *load);
-/* Answers with the text, which it releases, as it does `body` that the text was made of. */
+/* Answers with the text. Releases it, and `body`, from which it was made. */
 int csv_reply(struct reply *out, struct buf text, json_t *body, struct err *e);
 
 #endif

@@ -26,7 +26,7 @@ struct digest {
 struct digests {
     pthread_mutex_t lock; /* of everything below */
     struct digest slots[SLOTS];
-    int next; /* the slot that is overwritten next */
+    int next; /* the slot to overwrite next */
 };
 
 struct digests *digests_new(void)

@@ -64,7 +64,7 @@ enum range files_range(const char *header, uint64_t size, struct byte_range *out
         return RANGE_ALL;
     }
     const char *at = header + 6;
-    if (*at == '-') { /* the last so many bytes */
+    if (*at == '-') { /* the last bytes of the file */
         at++;
         if (!number(&at, &last) || *at) {
             return RANGE_ALL;
@@ -142,7 +142,7 @@ static int send_fd(struct request *q, int fd, const struct stat *st, struct repl
     return 0;
 }
 
-/* Opens root/path where, links resolved, it is still beneath root; -1 otherwise. */
+/* Opens root/path if it is beneath root once links are resolved; else -1. */
 static int open_beneath(const char *root, const char *path)
 {
     char full[PATH_BYTES];
@@ -161,14 +161,14 @@ static int open_beneath(const char *root, const char *path)
     return fd;
 }
 
-/* Is it text, which compresses? Pictures and fonts are compressed already. */
+/* Is it a text type, which compresses well? Pictures and fonts are compressed already. */
 static bool is_text(const char *type)
 {
     return strncmp(type, "text/", 5) == 0 || strstr(type, "json") || strstr(type, "svg");
 }
 
-/* Answers with a file of the page from memory, compressed where the browser takes that. false: it
- * is to be sent as it is. */
+/* Answers with a file of the page from memory, compressed if the browser takes that. false: the
+ * caller sends it as it is. */
 static bool send_page(struct request *q, const char *path, int fd, const struct stat *st,
                       struct reply *out, struct err *e)
 {
@@ -183,7 +183,7 @@ static bool send_page(struct request *q, const char *path, int fd, const struct 
         text_drop(text);
         return false;
     }
-    /* dispatch.c packs it, and says if it is unchanged */
+    /* dispatch.c packs it, or answers 304 if it is unchanged */
     bool made = reply_set_shared(out, 200, text, "no-cache", e) == 0;
     reply_header(out, "Accept-Ranges", "bytes");
     return made;

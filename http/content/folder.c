@@ -1,8 +1,8 @@
 /* A job's folder of files: what is in it, and one of them opened; see files.h.
  *
  * A user's program may have written the folder, so nothing in it is trusted. Each part of a path is
- * opened on its own and never through a link, names that are not safe are not there, and a listing
- * ends after so many files, folders and levels.
+ * opened by itself and never through a link, unsafe names are ignored, and a listing has limits of
+ * files, folders and levels.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -17,7 +17,8 @@
 
 enum {
     PATH_BYTES = 1024,
-    NAME_BYTES = ROUTE_ARG_BYTES, /* of a path beneath the folder, which its address has to hold */
+    NAME_BYTES = ROUTE_ARG_BYTES, /* of a path beneath the folder, which must fit into its
+                                     address */
     FILES_MOST = 1000,
     FOLDERS_MOST = 1000,
     DEPTH_MOST = 16
@@ -56,7 +57,7 @@ struct listing {
 
 static void list_folder(struct listing *l, int fd, const char *above, int depth);
 
-/* above: "" at the top, else a path that ends in a slash. */
+/* Lists one entry. above: "" at the top, else a path that ends in a slash. */
 static void list_entry(struct listing *l, int folder, const char *above, const char *name,
                        int depth)
 {
@@ -79,7 +80,7 @@ static void list_entry(struct listing *l, int folder, const char *above, const c
     }
 }
 
-/* Takes fd; -1 is an empty folder. */
+/* Lists a folder. Takes fd; -1 is an empty folder. */
 static void list_folder(struct listing *l, int fd, const char *above, int depth)
 {
     DIR *d = fd < 0 ? NULL : fdopendir(fd);

@@ -57,7 +57,7 @@ static struct text *read_file(int fd, size_t size, const char *type, const char 
 {
     char *bytes = malloc(size + 1);
     ssize_t got = bytes ? pread(fd, bytes, size + 1, 0) : -1;
-    if (got != (ssize_t)size) { /* it was changed meanwhile */
+    if (got != (ssize_t)size) { /* the file was changed meanwhile */
         free(bytes);
         return NULL;
     }
@@ -91,7 +91,7 @@ struct text *pages_get(struct pages *p, const char *path, int fd, const struct s
     }
     pthread_mutex_lock(&p->lock);
     const struct page *at = find(p, path);
-    if (at && strcmp(at->text->etag, etag) == 0) { /* the ETag is of size and time */
+    if (at && strcmp(at->text->etag, etag) == 0) { /* the ETag is made of size and time */
         found = text_ref(at->text);
     }
     pthread_mutex_unlock(&p->lock);

@@ -1,6 +1,6 @@
 /* Counted texts and their compressed forms; see text.h. Two threads may compress the same text at
- * the same time: the first to finish is kept. Level 3 takes about 15 ms for 1 MB of JSON and leaves
- * a ninth of it; level 6 takes twice as long for a tenth.
+ * the same time; the first result is kept. Level 3 takes about 15 ms for 1 MB of JSON and leaves a
+ * ninth of it; level 6 takes twice as long for a tenth.
  */
 #include "http/content/text.h"
 
@@ -45,7 +45,7 @@ bool text_packs(const struct text *t)
     return !t->packed && t->len >= TEXT_PACK_BYTES;
 }
 
-/* The compressed bytes, the caller's; NULL: memory ran out. */
+/* The compressed bytes, owned by the caller; NULL: memory ran out. */
 static char *pack(const char *bytes, size_t len, size_t *packed_len)
 {
     z_stream z = {0};

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Where the file system has no files without a name, one that loses its name at once. */
+/* Opens a file and removes its name at once, where the file system has no files without a name. */
 static int open_nameless(const char *dir)
 {
     char path[PATH_MAX];

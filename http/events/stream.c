@@ -1,8 +1,8 @@
 /* The event stream; see stream.h. Locks: everything shared is under stream.lock; libmicrohttpd's
  * own locks are taken inside it (suspend, resume), never the other way round. From stored to live
- * events: the client's cursor is set to the ring's head first, then the missed events are read up
- * to now, and events of the ring whose id is not beyond the client's last are skipped; so none is
- * lost and none comes twice.
+ * events: the client's cursor is set to the ring's head first. Then the missed events are read up
+ * to now. Events of the ring whose id is not beyond the client's last are skipped. So none is lost
+ * and none comes twice.
  */
 #include "http/events/stream.h"
 
@@ -35,7 +35,7 @@ struct client {
     struct event *sending; /* or NULL */
     size_t sent;           /* bytes of it */
     bool suspended, beat;
-    bool ended; /* it may see no more */
+    bool ended; /* its token is gone, so its answer ends */
     struct identity who;
     double next_beat;
 };
@@ -95,7 +95,7 @@ static struct event *client_next(struct client *c)
     return NULL;
 }
 
-/* libmicrohttpd asks for bytes to send: what there is, or the connection is suspended. */
+/* libmicrohttpd asks for bytes to send. Gives what there is, or suspends the connection. */
 static ssize_t client_read(void *ctx, uint64_t position, char *out, size_t most)
 {
     struct client *c = ctx;
@@ -142,7 +142,7 @@ static void client_free(void *ctx)
 
 /* ---- the reader thread ----------------------------------------------------------------------- */
 
-/* Puts an event into the ring and wakes who wants it. Takes ev. */
+/* Puts an event into the ring and wakes the clients that want it. Takes ev. */
 static void publish(struct stream *s, struct event *ev)
 {
     struct event **slot = &s->ring[s->head % STREAM_RING];
@@ -186,7 +186,7 @@ static void publish_all(struct stream *s, const json_t *events, bool gap)
     buf_release(&text);
 }
 
-/* Without the lock: this reads what events say. */
+/* Counts events. Called without the lock, since it parses them. */
 static void count_all(struct stream *s, const json_t *events)
 {
     size_t i;
@@ -210,7 +210,7 @@ static void beat_all(struct stream *s, double now)
     }
 }
 
-/* Ends the answers to those whose tokens are gone. */
+/* Ends the answers to clients whose tokens are gone. */
 static void end_revoked(struct stream *s, double now)
 {
     if (now < s->judged + STREAM_REVOKED_SECONDS / 2.0) {
@@ -247,8 +247,8 @@ static void *reader_main(void *ctx)
         count_all(s, events);
         pthread_mutex_lock(&s->lock);
         if (events) {
-            gap |= unplaced; /* the store was away when we began: what came before this call was
-                                told to nobody */
+            gap |= unplaced; /* the store was away at the start, so clients have missed what came
+                                before this call */
             snprintf(s->last, sizeof(s->last), "%s", last);
             publish_all(s, events, gap);
             json_decref(events);
@@ -292,7 +292,8 @@ struct stream *stream_start(const char *store_url, const char *store_password,
     snprintf(s->last, sizeof(s->last), "$");
     struct err away;
     json_decref(store_events_read(s->store, s->last, 1, 0, NULL,
-                                  &away)); /* from now on; later if the store is away */
+                                  &away)); /* begins with events from now on; later if the store is
+                                              away */
     clock_cond_init(&s->wake);
     pthread_mutex_init(&s->lock, NULL);
     if (pthread_create(&s->thread, NULL, reader_main, s) != 0) {
@@ -332,8 +333,8 @@ void stream_free(struct stream *s)
     free(s);
 }
 
-/* Appends what the client missed since its last id (c->seen moves on). false: it cannot be had, a
- * gap must be told. */
+/* Appends the events that the client missed since its last id, and moves c->seen on. false: they
+ * are gone, so the client gets a gap. */
 static bool read_missed(struct client *c, struct store *store, const char *last_id, struct buf *out)
 {
     char last[32];

@@ -29,7 +29,7 @@ struct tally {
         char job[STORE_ID]; /* "": free */
         uint64_t since;
     } waiting[WAITING_MOST];
-    int next_waiting; /* the place that is taken next */
+    int next_waiting; /* the entry that is taken next */
     struct histogram queue, step, staleness;
 };
 
@@ -57,7 +57,7 @@ void tally_free(struct tally *t)
 
 /* ---- counting -------------------------------------------------------------------------------- */
 
-/* Codes and changes are ours and few; one beyond WORDS_MOST is not counted. */
+/* Counts a word. Codes and changes are ours and few; more than WORDS_MOST are not counted. */
 static void count_word(struct words *w, const char *word)
 {
     int i = 0;

@@ -55,7 +55,7 @@ static json_t *param_schema(const struct route_param *p)
     return j;
 }
 
-/* What stands for a name in braces: {id} is a job's. */
+/* The schema of a name in braces: {id} is a job's. */
 static json_t *path_schema(const struct route *r, const char *name)
 {
     static const char id[] = "^[0-9a-f]{16}$", file[] = "^[^\\\\\\x00-\\x1f]{1,255}$",
@@ -246,7 +246,7 @@ static void add_header(json_t *answer, const char *name, const char *component)
     json_object_set_new(headers, name, ref("headers", component));
 }
 
-/* From the id of a job that was submitted to what can be asked about it. */
+/* Links from the id of a submitted job to the routes about it. */
 static json_t *job_links(void)
 {
     static const char *const operations[][2] = {{"GetJob", "get_jobs_id"},

@@ -7,7 +7,7 @@
 
 #include "job/spec/spec.h"
 
-/* Strings of a form. */
+/* Strings with a fixed form. */
 static const struct {
     const char *name, *key, *value;
 } words[] = {{"time", "format", "date-time"},

@@ -48,8 +48,8 @@ static bool is_shared(const struct request *q)
     return !q->refused && !q->unsure && q->target[0] && q->match.route->way == ROUTE_SHARED;
 }
 
-/* What is left to do with an answer that was made now or before: packing, and the conditions of who
- * asks. Those of a change were looked at before it was made. */
+/* Finishes an answer that was made now or before: packs it, and applies the request's conditions.
+ * Conditions of a change were checked before the change. */
 static void complete(struct request *q)
 {
     reply_pack(&q->reply, request_header(q, "Accept-Encoding"));
@@ -60,7 +60,7 @@ static void complete(struct request *q)
     }
 }
 
-/* Makes q->reply. */
+/* Runs the handler, which makes q->reply. */
 static void run(struct request *q)
 {
     struct err e;
@@ -92,8 +92,8 @@ static void run_item(struct work_item *item)
 
 /* ---- its first line -------------------------------------------------------------------------- */
 
-/* An encoded slash, backslash or NUL: decoded it would be taken for another path than the one that
- * was meant, except for a slash within a file's name, which generated clients encode. */
+/* Has the path an encoded slash, backslash or NUL? Decoded it could be taken for another path. A
+ * slash within a file's name is allowed, since generated clients encode it. */
 static bool is_ambiguous(const char *uri)
 {
     const char *path = form_path(uri);
@@ -106,8 +106,8 @@ static bool is_ambiguous(const char *uri)
     return false;
 }
 
-/* A percent sign that two hexadecimal digits do not follow (RFC 3986, 2.1). libmicrohttpd leaves it
- * as it is, and a proxy in front perhaps does not. */
+/* Is there a percent sign without two hexadecimal digits after it (RFC 3986, 2.1)? libmicrohttpd
+ * leaves it as it is, but a proxy in front may not. */
 static bool has_loose_percent(const char *uri)
 {
     const char *at = strchr(uri, '%');
@@ -117,8 +117,8 @@ static bool has_loose_percent(const char *uri)
     return at != NULL;
 }
 
-/* A space, control character or NUL as it is. Of a target with a NUL libmicrohttpd gives what is
- * before it; it puts a NUL in the place of the space behind the target, and the version follows. */
+/* Has the target a plain space, control character or NUL? libmicrohttpd gives a target only up to
+ * its first NUL. It replaces the space after the target by a NUL, and the version follows. */
 static bool has_control(const char *uri)
 {
     const char *end = uri;
@@ -138,7 +138,7 @@ static void wait_for_answer(struct recent_waiter *w)
     MHD_suspend_connection(request_of(w)->connection);
 }
 
-/* libmicrohttpd calls dispatch_request() again. */
+/* Makes libmicrohttpd call dispatch_request() again. */
 static void ask_again(struct recent_waiter *w)
 {
     MHD_resume_connection(request_of(w)->connection);
@@ -165,7 +165,7 @@ void *dispatch_uri(void *server, const char *uri, struct MHD_Connection *connect
 
 /* ---- body and answer ------------------------------------------------------------------------- */
 
-/* What changes something is logged, and with --log-level debug every request is. */
+/* Logs a request that changes something; with --log-level debug every request. */
 static void log_answer(const struct request *q)
 {
     char path[512];
@@ -191,7 +191,7 @@ static int send_reply(struct request *q)
     return reply_send(&q->reply, q->connection);
 }
 
-/* The answer that is kept, without asking the store again. */
+/* Takes the kept answer, without asking the store again. */
 static enum recent_found take_recent(struct request *q)
 {
     struct err e;
@@ -208,7 +208,7 @@ static enum recent_found take_recent(struct request *q)
     return found;
 }
 
-/* A body that would not be read to its end is not waited for: its client would hear nothing. */
+/* Is the body too long to be read to its end? Then the answer does not wait for it. */
 static bool is_endless(const struct request *q)
 {
     const char *length = request_header(q, "Content-Length");
@@ -234,7 +234,7 @@ static int begin(struct request *q, const struct dispatch_line *line)
     return MHD_YES;
 }
 
-/* Notes what the body's memory has become: what all bodies take now. */
+/* Notes the body's new size in memory. Returns the memory of all bodies. */
 static size_t count_body(struct request *q)
 {
     size_t before = q->counted;

@@ -42,7 +42,7 @@ void form_read_target(struct request *q, const char *url)
     q->host = request_header(q, "Host");
     if (scheme > 0) {
         size_t n = strcspn(url + scheme, "/");
-        if (n < sizeof(q->authority)) { /* a longer one names no host of ours */
+        if (n < sizeof(q->authority)) { /* a longer one is no host of ours */
             memcpy(q->authority, url + scheme, n);
         }
         q->host = q->authority;
@@ -68,11 +68,11 @@ void form_read_id(struct request *q)
 struct framing {
     int lengths, codings, hosts, credentials, malformed;
     const char *coding;
-    const char *end; /* of the value before, in the connection's buffer; NULL: there is none */
+    const char *end; /* end of the last value, in the connection's buffer; NULL: there is none */
 };
 
-/* RFC 9110, 5.6.2. libmicrohttpd takes "Content-Length " for a header of its own, and a proxy in
- * front perhaps for Content-Length (RFC 9112, 5.1). */
+/* Is it a token (RFC 9110, 5.6.2)? libmicrohttpd takes "Content-Length " for a header of its own,
+ * but a proxy in front may take it for Content-Length (RFC 9112, 5.1). */
 static bool is_token(const char *name, size_t bytes)
 {
     size_t n = strspn(name,
@@ -81,7 +81,7 @@ static bool is_token(const char *name, size_t bytes)
     return n > 0 && n == bytes;
 }
 
-/* RFC 9110, 5.5: no control character but a tab. */
+/* Is it a valid value (RFC 9110, 5.5)? It has no control character but a tab. */
 static bool is_value(const char *value, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++) {
@@ -93,15 +93,17 @@ static bool is_value(const char *value, size_t bytes)
     return true;
 }
 
-/* RFC 9112, 5.2. libmicrohttpd 0.9.75 appends the second line of a header to its name instead of
- * its value, so that a folded Content-Length would be none; the name is a copy elsewhere then. */
+/* Is the header folded (RFC 9112, 5.2)? libmicrohttpd 0.9.75 appends a second line to the name
+ * instead of the value, so a folded Content-Length would be none. The name is then a copy
+ * elsewhere. */
 static bool is_folded(const char *name, size_t bytes, const char *value)
 {
     return value && (value <= name + bytes || value > name + bytes + HTTP_HEADER_BYTES);
 }
 
-/* libmicrohttpd 0.9.75 ends a value at its first NUL, and a proxy in front perhaps does not. What
- * it cut off still lies between that end and `next`, where the next header or the body begins. */
+/* Was a value cut at a NUL? libmicrohttpd 0.9.75 ends a value at its first NUL, but a proxy in
+ * front may not. The rest is still between that end and `next`, where the next header or the body
+ * begins. */
 static bool is_cut(const char *end, const char *next)
 {
     if (!end || next <= end || next > end + HTTP_HEADER_BYTES) {
@@ -131,7 +133,7 @@ static enum MHD_Result count_framing(void *ctx, enum MHD_ValueKind kind, const c
     return MHD_YES;
 }
 
-/* The request line and all headers; 0: not known. */
+/* Bytes of the request line and all headers; 0: not known. */
 static size_t header_bytes(const struct request *q)
 {
     const union MHD_ConnectionInfo *info =
@@ -144,7 +146,7 @@ static struct framing framing_of(const struct request *q)
     struct framing f = {0};
     size_t bytes = header_bytes(q);
     MHD_get_connection_values_n(q->connection, MHD_HEADER_KIND, count_framing, &f);
-    f.malformed += bytes > 0 && is_cut(f.end, q->method + bytes); /* the header's first word */
+    f.malformed += bytes > 0 && is_cut(f.end, q->method + bytes); /* the first word of the header */
     return f;
 }
 
@@ -158,7 +160,7 @@ int form_check_framing(struct request *q)
                                    "one line, or a control character in its value");
     } else if (f.lengths > 1) {
         refused = refuse_malformed(q, "this request has several Content-Length headers");
-    } else if (f.credentials > 1) { /* a proxy in front may have gone by the other */
+    } else if (f.credentials > 1) { /* a proxy in front may have used the other one */
         refused = refuse_malformed(q, "this request has several Authorization headers");
     } else if (f.codings > 0 && f.lengths > 0) {
         refused = refuse_malformed(q, "this request has both Content-Length and Transfer-Encoding");
@@ -196,7 +198,7 @@ int form_check_host(struct request *q)
 {
     char detail[PROBLEM_BYTES];
     int hosts = framing_of(q).hosts;
-    if (hosts > 1) { /* a proxy in front may have gone by the other (RFC 9112, 3.2) */
+    if (hosts > 1) { /* a proxy in front may have used the other one (RFC 9112, 3.2) */
         return refuse_malformed(q, "this request has several Host headers");
     }
     if (hosts == 0 || !*request_header(q, "Host")) {
@@ -231,8 +233,8 @@ static int check_accept(struct request *q)
     return form_refuse(q, 406, "not_acceptable", "no answer is of an accepted type", detail, NULL);
 }
 
-/* A JSON document by its media type, parameters aside. What curl -d calls its bodies is taken for
- * JSON too: the documented commands use it. */
+/* Is it JSON by its media type, without parameters? The type of curl -d counts as JSON too, since
+ * the documented commands use it. */
 static bool is_json(const char *type)
 {
     size_t n = strcspn(type, "; \t");
@@ -241,7 +243,7 @@ static bool is_json(const char *type)
            (n > 5 && strncasecmp(type + n - 5, "+json", 5) == 0);
 }
 
-/* RFC 9110, 8.4 and 15.5.16. */
+/* Refuses content codings (RFC 9110, 8.4 and 15.5.16). */
 static int check_content_coding(struct request *q)
 {
     char detail[PROBLEM_BYTES];
@@ -275,7 +277,7 @@ static int check_content_type(struct request *q)
     return form_refuse(q, 415, "media_type", "this type is not taken here", detail, NULL);
 }
 
-/* RFC 9110, 10.1.1: there is one expectation. */
+/* Refuses unknown expectations. There is only one (RFC 9110, 10.1.1). */
 int form_check_expectation(struct request *q)
 {
     char detail[PROBLEM_BYTES];

@@ -52,7 +52,7 @@ static int check_route(struct request *q)
     return gate_refuse(q, &e);
 }
 
-/* What a proxy says of who asks; NULL: none that is believed does. */
+/* The user that a proxy names; NULL: no trusted proxy names one. */
 static const char *proxy_says(const struct request *q)
 {
     const struct proxy *p = &q->server->proxy;
@@ -61,8 +61,8 @@ static const char *proxy_says(const struct request *q)
     return believed ? request_header(q, p->header) : NULL;
 }
 
-/* A page of another origin must not act with what a browser sends by itself, the cookie or the
- * proxy's sign-in, nor log our user in as somebody else. */
+/* Refuses other origins. Their pages must not act with the cookie or the proxy's sign-in, which a
+ * browser sends by itself, nor log our user in as somebody else. */
 static int check_origin(struct request *q)
 {
     struct err e;
@@ -87,7 +87,7 @@ static int too_many(struct request *q)
                        "too many tokens were refused within a minute", "wait half a minute");
 }
 
-/* `known` is what auth_identify() returned. */
+/* Judges the result of auth_identify(), `known`. */
 static int judge(struct request *q, int known, struct err *e)
 {
     enum auth_role least = q->match.route->role;
@@ -125,7 +125,7 @@ static int identify(struct request *q, struct store *store, struct err *e)
                          request_header(q, "Cookie"), q->server->port, &q->who, e);
 }
 
-/* The gate is on an event thread, which must not wait for the store. */
+/* Checks the role without waiting for the store, since the gate runs on an event thread. */
 static int check_role(struct request *q)
 {
     struct err e;
@@ -181,7 +181,7 @@ static int check_size(struct request *q)
 static int check_query(struct request *q)
 {
     struct err e;
-    if (strchr(q->match.route->pattern, '*')) { /* files may carry a version: app.js?v=3 */
+    if (strchr(q->match.route->pattern, '*')) { /* files may have a version: app.js?v=3 */
         return 0;
     }
     return request_check_query(q, &e) < 0 ? gate_refuse(q, &e) : 0;
@@ -201,15 +201,15 @@ static bool takes(const struct request *q, struct err *e)
     return false;
 }
 
-/* An archive may say that it is one; generated clients and checkers know only the type that any
- * bytes have, which the description names. */
+/* Is it the type of an archive? Generated clients and checkers know only application/octet-stream,
+ * which the description names. */
 static bool is_archive(const char *type)
 {
     return type && (strcasecmp(type, "application/x-tar") == 0 ||
                     strcasecmp(type, "application/octet-stream") == 0);
 }
 
-/* Last, because a file is made for the body. */
+/* Checks an upload. This comes last, because it makes a file for the body. */
 static int check_upload(struct request *q)
 {
     struct err e;
@@ -226,7 +226,7 @@ static int check_upload(struct request *q)
                  type ? type : "a body without Content-Type");
         return form_refuse(q, 415, "media_type", "this type is not taken here", detail, NULL);
     }
-    if (q->unsure) { /* nothing is written for somebody unknown, and the page has asked before */
+    if (q->unsure) { /* an unknown sender gets no file; the page's session is known by then */
         err_set(&e, ERR_UNAVAILABLE, "this session is not known yet");
         err_hint(&e, "send a GET first");
         return gate_refuse(q, &e);

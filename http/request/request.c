@@ -90,7 +90,7 @@ static bool is_choice(const char *choices, const char *value)
     return false;
 }
 
-/* Each of the words, separated by commas, must be among the choices; NULL: any word. */
+/* Is each of the words, separated by commas, among the choices? NULL: any word is. */
 static bool are_choices(const char *choices, const char *words)
 {
     char word[64];
@@ -120,7 +120,7 @@ static void check_value(struct jsonx_problems *problems, const struct route_para
         }
     } else if (p->type == ROUTE_WORDS) {
         const char *choices = p->choices && p->choices[0] != '^' ? p->choices : NULL;
-        if (!are_choices(choices, value)) { /* words of a pattern, the handler looks at */
+        if (!are_choices(choices, value)) { /* words of a pattern are checked by the handler */
             jsonx_problem(problems, pointer,
                           "query parameter '%s' is '%.60s', expected %s, separated by commas",
                           p->name, value, choices ? choices : "names");
@@ -152,8 +152,8 @@ static bool is_text(const char *value)
     return j != NULL;
 }
 
-/* Clients that were generated name a list's parameter once for each word, whatever the API's
- * description says. */
+/* Joins the words of a list. Generated clients repeat the parameter for each word, whatever the
+ * API's description says. */
 static void join_words(struct request *q, const char *key, const char *value)
 {
     q->words = q->words ? q->words : json_object();
@@ -167,7 +167,7 @@ static enum MHD_Result check_param(void *ctx, enum MHD_ValueKind kind, const cha
     const char *names[ROUTE_PARAMS + 1];
     int n = 0;
     if (memchr(key, 0, key_bytes) ||
-        (value && memchr(value, 0, value_bytes))) { /* what follows would not be seen */
+        (value && memchr(value, 0, value_bytes))) { /* what follows the NUL would not be seen */
         jsonx_problem(&q->problems, key, "query parameter '%.60s' contains a zero byte", key);
         return MHD_YES;
     }
@@ -231,7 +231,7 @@ int request_check_query(struct request *q, struct err *e)
 
 struct wanted {
     const char *type;
-    int quality; /* the greatest of all Accept headers; -1: there is none */
+    int quality; /* the greatest quality of all Accept headers; -1: there is none */
 };
 
 static enum MHD_Result ask_accept(void *ctx, enum MHD_ValueKind kind, const char *name,

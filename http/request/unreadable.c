@@ -58,16 +58,16 @@ static const struct reason *reason_of(unsigned status)
 
 /* ---- answering past the library -------------------------------------------------------------- */
 
-/* A length that is none, or too large, the library refuses where it goes on as if it had not, and
- * sends the header of its answer twice. */
+/* Would the library send the header of its answer twice? It does so when it refuses a length that
+ * is malformed or too large. */
 static bool would_send_twice(struct MHD_Connection *c)
 {
     const char *length = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Content-Length");
     return length && (strlen(length) > 18 || !*length || length[strspn(length, "0123456789")]);
 }
 
-/* All of it at once, or none: there is room for so little in a socket that was not written to. What
- * the client still sends is read, since closing with it unread would take the answer back. */
+/* Sends the whole answer at once: a socket that was not written to has room for it. It reads what
+ * the client still sends, since closing with unread data would lose the answer. */
 static void send_past(struct MHD_Connection *c, const struct buf *answer)
 {
     const union MHD_ConnectionInfo *tls = MHD_get_connection_info(

@@ -20,7 +20,7 @@ void limits_find(const struct request *q, const char *owner, struct quota *out)
 
 /* ---- what the spec asks ---------------------------------------------------------------------- */
 
-/* What a spec that does not say gets. */
+/* Sets the usual value where a spec gives none. */
 static void set_usual(json_t *body, const char *key, double seconds)
 {
     if (seconds > 0 && json_is_object(body) && !json_object_get(body, key)) {
@@ -28,7 +28,7 @@ static void set_usual(json_t *body, const char *key, double seconds)
     }
 }
 
-/* `most` <= 0: there is no limit. */
+/* Checks a number of seconds; `most` <= 0: there is no limit. */
 static void check_seconds(struct request *q, const char *pointer, double asked, double most,
                           const char *how)
 {
@@ -71,7 +71,7 @@ static bool is_limited(const struct quota *quota)
     return quota->queued >= 0 || quota->disk_bytes >= 0;
 }
 
-/* How many jobs of theirs are queued; negative: an error. */
+/* How many jobs of this owner are queued; negative: an error. */
 static int count_queued(struct store *store, const char *owner, struct err *e)
 {
     json_t *ids = store_job_ids(store, JOB_QUEUED, e), *one;
@@ -98,7 +98,7 @@ static int check_queued(const struct quota *quota, const char *owner, struct sto
     return err_hint(e, "wait until one of them has started, or cancel one");
 }
 
-/* Reads every job, as the folders of all of them count. */
+/* Checks the owner's disk space. It reads every job, since all their folders count. */
 static int check_disk(const struct quota *quota, const char *owner, struct store *store,
                       struct err *e)
 {

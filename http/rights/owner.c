@@ -1,5 +1,5 @@
-/* Whose a job is; see owner.h. A job's owner never changes, so what is compared here still holds
- * when the job is changed.
+/* Whose a job is; see owner.h. A job's owner never changes, so a check here still holds when the
+ * job is changed.
  */
 #include "http/rights/owner.h"
 
@@ -28,7 +28,7 @@ int owner_check(const struct request *q, const char *what, const char *id, const
     return err_hint(e, "an admin can change it");
 }
 
-/* May who asks change this job? */
+/* May the sender change this job? */
 static int check(const struct request *q, const char *id, struct err *e)
 {
     enum job_state state;

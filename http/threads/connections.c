@@ -11,12 +11,13 @@
 #include "common/clock.h"
 #include "store/store.h"
 
-#define HANGS 1.0 /* seconds; a store that is away for another reason says so at once */
+#define HANGS 1.0 /* seconds; in other cases a store that is away fails at once */
 
 struct connections {
     char *url, *password; /* owned; the password may be NULL */
-    pthread_key_t key;    /* of the thread's struct store */
-    atomic_long rest;     /* until then, in milliseconds of clock_now(), the store is not asked */
+    pthread_key_t key;    /* key of each thread's struct store */
+    atomic_long rest;     /* the store is not asked before this time, in milliseconds of
+                             clock_now() */
 };
 
 static void close_store(void *store)

@@ -1,6 +1,6 @@
 /* Deadlines of connections; see guard.h. One thread wakes once a second. The list's lock is held
- * while a socket is shut down, and guard_leave() takes it before libmicrohttpd closes the socket:
- * so the number cannot belong to another connection yet.
+ * while a socket is shut down, and guard_leave() takes it before libmicrohttpd closes the socket.
+ * So the descriptor cannot belong to another connection yet.
  */
 #include "http/threads/guard.h"
 

@@ -1,5 +1,5 @@
-/* The threads that run handlers; see work.h. Once its connection is resumed, the event thread may
- * answer a request and free it at once, so nothing of it is touched after that.
+/* The threads that run handlers; see work.h. Once a request's connection is resumed, the event
+ * thread may answer and free the request at once. So the request is not touched after that.
  */
 #include "http/threads/work.h"
 
