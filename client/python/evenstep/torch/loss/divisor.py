@@ -22,8 +22,8 @@ _ADDED = 1e-5
 
 
 def _refuse_sum(each, samples, whole):
-    """Refuses a gradient that is the same number for each loss, which makes a sum, unless the
-    number is 1 / samples."""
+    """Refuses a gradient that is the same number for each loss, which makes a sum, unless
+    that number is 1 / samples or a whole fraction of it."""
     by = 1 / abs(each)
     if abs(by - whole) < ROUNDING * by and samples < whole:
         raise Error(DIVIDED_BY_ALL % (whole, samples))
