@@ -41,7 +41,7 @@ struct client {
 };
 
 struct stream {
-    pthread_mutex_t lock; /* of everything below, and of all clients and reference counts */
+    pthread_mutex_t lock; /* guards everything below, all clients and reference counts */
     pthread_cond_t wake;
     pthread_t thread;
     struct store *store;   /* the reader thread's */

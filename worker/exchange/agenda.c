@@ -1,4 +1,4 @@
-/* When to evaluate and when to write a checkpoint: the same arithmetic for every strategy. */
+/* When to evaluate and when to write a checkpoint: see agenda.h. */
 #include "worker/exchange/agenda.h"
 
 #include <math.h>
@@ -24,7 +24,7 @@ bool agenda_evaluate(struct agenda *a, int64_t applied, int64_t step)
 {
     int64_t n = boundaries(a, applied, step);
     bool due = n > a->evaluations;
-    a->evaluations = due ? n : a->evaluations; /* lost samples may come again behind it */
+    a->evaluations = due ? n : a->evaluations; /* lost samples may come again after the boundary */
     return due;
 }
 

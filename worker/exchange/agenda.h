@@ -21,11 +21,11 @@ bool agenda_checkpoint(struct agenda *a, int64_t step, double now);
 /* Would one of them be true? Changes nothing. */
 bool agenda_is_due(const struct agenda *a, int64_t applied, int64_t step, double now);
 
-/* Steps of `batch` samples between the two closest of the boundaries that are counted in steps or
- * samples: of epochs, evaluations, checkpoints. At least 1; INT64_MAX if there are none. */
+/* The least distance between two boundaries (epochs, evaluations, checkpoints) that are counted in
+ * steps or samples, in steps of `batch` samples. At least 1; INT64_MAX if there are none. */
 int64_t agenda_shortest(const struct agenda *a, int batch);
 
-/* Fractional epoch of a slice's start: what schedules follow. */
+/* The fractional epoch at a slice's start, which schedules follow. */
 double slice_epoch(const struct slice *s, int64_t train_samples);
 
 #endif

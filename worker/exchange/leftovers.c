@@ -42,7 +42,7 @@ static int64_t in_slices(const struct leftover *o, int64_t *epoch, int64_t nth)
     return o->of[i].start + nth;
 }
 
-/* The positions of a loss are those that the losses before it have made. */
+/* The positions of a loss count on those that earlier losses have made. */
 int64_t leftovers_position(const struct leftovers *l, int64_t *epoch, int64_t at)
 {
     for (int i = l->n - 1; i >= 0; i--) {

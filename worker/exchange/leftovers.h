@@ -1,6 +1,7 @@
 /* Samples that a lost worker was given and has not computed: its slices of steps that were cut in
- * advance (program.ahead), whose other slices the other workers' programs already have. They are
- * handed out again from where the next step is cut, `at`. That epoch gets as many more positions:
+ * advance (program.ahead). The other workers' programs already have the other slices of these
+ * steps. The lost samples are handed out again from `at`, where the next step is cut. That epoch
+ * gets as many more positions:
  *
  *      position    0 … [lost] … [lost] … at ┃ lost ┃ lost ┃ the rest, moved up … samples + count
  *
@@ -17,7 +18,8 @@
 
 struct leftover { /* of one loss */
     int64_t epoch, at, count;
-    struct slice *of; /* [n] of this epoch or of earlier ones, positions of before; owned */
+    struct slice *of; /* [n] slices of this epoch or earlier ones, in the positions before this
+                         loss; owned */
     int n;
 };
 
@@ -27,15 +29,15 @@ struct leftovers {
 };
 
 void leftovers_release(struct leftovers *l); /* zeroed is fine */
-/* of[n] come again from position `at` of `epoch` on, where the next step is cut; borrowed for the
- * call. */
+/* The slices of[n] come again from position `at` of `epoch` on, where the next step is cut. They
+ * are borrowed for the call. */
 int leftovers_add(struct leftovers *l, const struct slice *of, int n, int64_t epoch, int64_t at,
                   struct err *e);
-/* Where the sample of this position is: in the permutation of *epoch, which may become an earlier
+/* The place of this position's sample in the permutation of *epoch, which may become an earlier
  * one. */
 int64_t leftovers_position(const struct leftovers *l, int64_t *epoch, int64_t at);
-/* Is all that lies before `c` computed, once its step is made? Then *out is the same place in an
- * epoch of `samples` without leftovers; else *out is *c. */
+/* Once the step at `c` is made, are all samples before `c` computed? Then *out is the same place in
+ * an epoch of `samples` without leftovers; else *out is *c. */
 bool leftovers_settle(const struct leftovers *l, const struct cursor *c, int64_t samples,
                       struct cursor *out);
 

@@ -1,5 +1,5 @@
-/* See own_state_messages.h. A header tells how many bytes come; they go in pieces, since a message
- * counts its own as an int. */
+/* See own_state_messages.h. A header tells how many bytes follow. They are sent in pieces, since a
+ * message counts its bytes as an int. */
 #include "worker/exchange/own_state_messages.h"
 
 enum { TAG_OWN_STATE = 30, TAG_OWN_PIECE };
@@ -12,11 +12,11 @@ struct own_head {
 typedef void message_fn(struct message *m, struct comm *c, int peer, int tag, void *head,
                         size_t head_bytes, float *body, size_t floats);
 
-/* How messages are waited for. */
+/* How a message is awaited. */
 struct waiting {
     own_state_wait_fn *fn;
     void *ctx;
-    bool torn; /* the last message may still come */
+    bool torn; /* the last message may still arrive */
 };
 
 static int move_pieces(struct comm *c, int peer, message_fn *begin, const struct own_state *s,
@@ -84,7 +84,7 @@ static int receive(struct comm *c, int from, struct own_state *out, struct waiti
         return rc;
     }
     if ((rc = move_pieces(c, from, message_recv, out, by, e)) != 0 && by->torn) {
-        *out = (struct own_state){0}; /* belongs to the piece that may still come */
+        *out = (struct own_state){0}; /* a piece may still be written to it */
     } else if (rc != 0) {
         own_state_release(out);
     }

@@ -9,12 +9,13 @@
  * alive. `out` needs own_state_release only after success. */
 int own_state_send(struct comm *c, int to, const struct own_state *s, struct err *e);
 int own_state_receive(struct comm *c, int from, struct own_state *out, struct err *e);
-/* As own_state_receive(), with another wait for its messages: 0, or what it ends with, above 0 too.
- * A message that did not come is cancelled by then (comm_cancel). */
+/* As own_state_receive(), with a wait of the caller's. The wait returns 0, or any other result,
+ * which ends the call with it. By then it has cancelled a message that did not come
+ * (comm_cancel). */
 typedef int own_state_wait_fn(void *ctx, struct message *m, struct err *e);
 int own_state_receive_by(struct comm *c, int from, struct own_state *out, own_state_wait_fn *wait,
                          void *ctx, struct err *e);
-/* The same of own_state_send(). */
+/* The same for own_state_send(). */
 int own_state_send_by(struct comm *c, int to, const struct own_state *s, own_state_wait_fn *wait,
                       void *ctx, struct err *e);
 

@@ -10,7 +10,7 @@
 enum { TEXT_MOST = 1 << 20 };
 
 struct seat_head {
-    struct seat seat; /* but for the counters */
+    struct seat seat; /* without the counters */
     int32_t text_bytes;
 };
 
@@ -21,7 +21,7 @@ static int give(struct comm *c, int rank, void *data, size_t bytes, struct err *
     return comm_wait(c, &m.op, e);
 }
 
-/* Short, so the socket takes it at once. */
+/* The message is short, so the socket takes it at once. */
 int seat_give(const struct rank_env *env, const struct departure *back, int64_t version,
               int64_t epoch, struct err *e)
 {

@@ -1,6 +1,5 @@
-/* What becomes of sums that are there, in whatever way they were made: the update, unless the
- * caller's judge keeps it back, and the running statistics of batch norm, which travel with the
- * sums. */
+/* Applies complete sums, in whatever way they were made: makes the update, unless the caller's
+ * judge refuses it, and settles the running statistics of batch norm, which are summed along. */
 #include "worker/exchange/gradients/ways.h"
 #include "worker/exchange/norm_stats.h"
 
@@ -19,7 +18,7 @@ int gradients_apply(struct gradients *g, double learning_rate, struct err *e)
     return judge(g, &scale) ? r->dev->ops->update(r, learning_rate, scale, e) : 0;
 }
 
-/* The only gradient is the mean, whatever it weighs. */
+/* The only gradient is the mean, whatever its weight. */
 int gradients_apply_alone(struct gradients *g, const struct work *w, struct err *e)
 {
     struct dev_replica *r = g->env->replica;

@@ -1,12 +1,12 @@
-/* Gradients that are summed in host memory and used part by part: as a ring gives the sum of one of
- * its chunks, the device updates those parameters, while the other sums are still under way. The
- * same bits as one update of all, for an optimizer that does not clip. */
+/* Gradients that are summed in host memory and used part by part. When a ring has the sum of one of
+ * its chunks, the device updates those parameters while the other sums are still under way. The
+ * result has the same bits as one update of all, for an optimizer that does not clip. */
 #include <string.h>
 
 #include "worker/exchange/gradients/ways.h"
 
-/* One part of a bucket's sum, floats [first, first + n) of it. It may reach into the trailer, which
- * holds no gradients. */
+/* Updates with floats [first, first + n) of a bucket's sum. They may reach into the trailer, which
+ * has no gradients. */
 static int update_part(struct gradients *g, const struct bucket *b, size_t first, size_t n,
                        double learning_rate, bool last_part, struct err *e)
 {

@@ -1,5 +1,5 @@
-/* The front of gradients.h: chooses the way in which a rank's gradients are summed, and does what
- * comes before all ways: limits of buckets. What comes behind them: apply.c. */
+/* The front of gradients.h. It chooses the way in which a rank's gradients are summed, and sets the
+ * limits of buckets, which all ways share. apply.c applies the sums. */
 #include "worker/exchange/gradients/gradients.h"
 
 #include <stdlib.h>
@@ -12,8 +12,8 @@ bool gradients_are_alone(const struct comm *c)
     return c->workers == 1;
 }
 
-/* An optimizer that clips has to know all gradients before it updates any parameter, and gradients
- * that are weighed have to know all weights, which come with the last bucket. */
+/* Can parameters be updated part by part? Not by an optimizer that clips, which needs all gradients
+ * first, nor with weighed gradients, whose weights come with the last bucket. */
 static bool updates_by_part(const struct rank_env *env)
 {
     return env->replica->dev->ops->parts && env->spec->optimizer.clip_norm <= 0 &&
@@ -45,7 +45,7 @@ struct gradients *gradients_new(struct rank_env *env, size_t words, struct err *
     if (!gradients_are_alone(env->comm)) {
         g->way = choose(g);
     } else if ((g->last = malloc(g->trailer * sizeof(float)))) {
-        g->sums = g->written = g->last; /* a trailer without a bucket */
+        g->sums = g->written = g->last; /* there is only a trailer, no bucket */
     } else {
         goto no_memory;
     }
@@ -160,6 +160,6 @@ void gradients_footprint(struct footprint *f)
     double sum = f->params + f->stats + f->words;
     footprint_add_workers(f, "buckets under way", sum);
     footprint_add_workers(f, "chunks of rings", 4 * f->chunk);
-    footprint_add(f, "a ring's sum", sum, 1); /* of a transport that lends it */
+    footprint_add(f, "a ring's sum", sum, 1); /* in a transport that lends it */
     f->by_bucket = true;
 }

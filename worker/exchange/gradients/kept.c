@@ -6,8 +6,8 @@
  *      replica    [ this rank's gradients ] ─ x share, ring ─► [ step s     | trailer ]    by turns
  *                           ▲────────────── copied ─────────── [ step s - 1 | trailer ]
  *
- * The way into the sum is no copy of its own: the ring reads the replica as it first adds to a
- * chunk. The way back is the one that PyTorch's DDP makes too (docs/own-program-frameworks.md).
+ * Gradients are not copied into the sum: the ring reads the replica when it first adds to a chunk.
+ * PyTorch's DDP copies back, too (docs/own-program-frameworks.md).
  *
  * The last sum that ended stays until the one after the next begins. In lockstep all ranks have it
  * by then, so a rank that lacks it can still get it from one that has it. */
@@ -76,7 +76,7 @@ static void send_last(struct gradients *g)
     allreduce_start_from(&b->sum, g->last, b->floats + g->trailer, g->words, &mine);
 }
 
-/* The sum of this turn takes the place of the replica's gradients. */
+/* Replaces the replica's gradients by this turn's sum. */
 static int use(struct gradients *g, double learning_rate, struct err *e)
 {
     struct dev_replica *r = g->env->replica;

@@ -3,8 +3,8 @@
  *      kept       sums of the step (kept.c), so a rank that computes again may use its replica
  *      joining    [ what this rank adds | trailer ]   summed over ranks, added to the sums
  *
- * A rank that gave `given` buckets in the step adds the others, which are the front of the
- * parameters, since bucket 0 are the last ones. */
+ * A rank that gave `given` buckets in the step adds the others. They are the front of the
+ * parameters, since bucket 0 has the last parameters. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ void gradients_late_free(struct gradients *g)
 int gradients_join_begin(struct gradients *g, struct err *e)
 {
     size_t n = g->env->n_params;
-    if (!g->joining) { /* once in an attempt, and in few of them */
+    if (!g->joining) { /* allocated once in an attempt, and in few attempts */
         allreduce_init(&g->join, g->env->comm, COMM_ALL, n + g->trailer);
         g->joining = malloc((n + g->trailer) * sizeof(float));
     }

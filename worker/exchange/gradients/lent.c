@@ -1,6 +1,6 @@
-/* Gradients of one bucket whose sum stays where the transport has it: all members read one copy
- * (the simulator's, of a thousand ranks in one process) instead of getting one each. For a device
- * that can read its gradients in place. */
+/* Gradients of one bucket whose sum stays in the transport's memory. All members read one copy
+ * instead of getting one each, which the simulator needs for a thousand ranks in one process. For a
+ * device that can read its gradients in place. */
 #include "worker/exchange/gradients/ways.h"
 
 static int lay_out(struct gradients *g, struct bucket *b, struct err *e)

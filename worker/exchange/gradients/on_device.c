@@ -4,7 +4,8 @@
  *      buffer   [ last bucket | trailer | … bucket 1 | bucket 0 ]
  *      pinned                 [ trailer ]      written by the host, copied behind the last bucket
  *
- * A bucket for whose sum the device has no room is summed on the host; the others stay here. */
+ * If the device has no room for a bucket's sum, that bucket is summed on the host; the others are
+ * summed here. */
 #include "worker/exchange/gradients/ways.h"
 
 static float *place_of(const struct gradients *g, const struct bucket *b)

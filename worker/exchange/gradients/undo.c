@@ -1,12 +1,11 @@
-/* A step that is not made, since a worker was lost in it (docs/decisions/0022): its sums are given
- * up, and the replica is again what it was when the step began.
+/* Undoes a step in which a worker was lost (docs/decisions/0022). Its sums are cancelled, and the
+ * replica is again what it was when the step began.
  *
  *      update   part 3 ▓ part 1 ▓ part 2 …     a part is copied before it changes: the update is
  *      kept     part 3 ▓ part 1 ▓              about to read it anyway
  *
- * Only parts of the parameters that were updated while other sums were under way have to be put
- * back. Running statistics change with each minibatch that is computed, so theirs are kept from the
- * end of the step before. */
+ * Only those parameters must be put back that were updated while other sums were under way. Running
+ * statistics change with each minibatch, so a copy is kept from the end of the step before. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +17,8 @@ struct range {
 
 struct undo {
     float *params, *optim, *stats; /* [as the replica's blocks] owned */
-    struct range *parts;           /* [n_parts] that have changed in the step under way; owned */
+    struct range *parts;           /* [n_parts] the parts that have changed in the step under way;
+                                      owned */
     int n_parts, room;
 };
 
@@ -69,8 +69,8 @@ void gradients_keep_stats(struct gradients *g)
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
-/* Of the optimizer's state there may be several floats for each parameter, and some behind them
- * that belong to all (kernels/cpu/update.c). */
+/* Copies a part of the optimizer's state, which may have several floats for each parameter, and
+ * after them some that belong to all (kernels/cpu/update.c). */
 static void copy_optim(const struct dev_replica *r, float *to, const float *from, size_t first,
                        size_t n)
 {
@@ -84,7 +84,7 @@ static void copy_optim(const struct dev_replica *r, float *to, const float *from
 void gradients_begin_parts(struct gradients *g)
 {
     struct undo *u = g->undo;
-    if (u && !u->parts) { /* once; a ring has a part for each of its members */
+    if (u && !u->parts) { /* allocated once: a ring has a part for each of its members */
         u->room = g->n_buckets * g->env->comm->workers;
         u->parts = malloc((size_t)u->room * sizeof *u->parts);
         BUG_ON(!u->parts);

@@ -17,8 +17,8 @@
 #include "worker/exchange/transport/allreduce.h"
 
 struct bucket {
-    struct allreduce sum; /* sum.comm NULL: not seen yet */
-    size_t first, floats; /* of the flat block */
+    struct allreduce sum; /* sum.comm NULL: no bucket of this index yet */
+    size_t first, floats; /* where it is in the flat block */
 };
 
 /* A sum in memory of its own (kept.c). */
@@ -33,21 +33,23 @@ struct gradients {
     struct bucket *buckets; /* [n_buckets]; owned */
     int n_buckets;
     size_t words, trailer; /* floats; the trailer's: statistics and words */
-    float *last;           /* [last bucket + trailer] on the host; owned; NULL: on the device; of
-                              `kept` one of its sums */
-    float *written;        /* [trailer] as the host writes it: behind `last`, or pinned memory */
-    const float *sums;     /* [trailer] summed: as `written`, or memory of the transport */
-    struct device_buffer buffer; /* [trailer + n_params], of on_device */
+    float *last;           /* [last bucket + trailer] on the host; owned; NULL: on the device. In
+                              `kept`: part of one of its sums */
+    float *written;        /* [trailer] where the host writes it: after the last bucket, or in
+                              pinned memory */
+    const float *sums;     /* [trailer] the sums: in `written`, or in memory of the transport */
+    struct device_buffer buffer; /* [trailer + n_params], for on_device */
     gradients_judge_fn *judge;   /* NULL: every update is made, with scale 1 */
     void *judge_ctx;
-    gradients_late_fn *late; /* NULL: none comes late */
+    gradients_late_fn *late; /* NULL: no rank comes late */
     void *late_ctx;
     struct allreduce join;
-    float *joining; /* [n_params + trailer] of ranks that come late; owned; NULL: none came yet */
-    struct kept_sum kept[2]; /* of `kept`: the sum under way, and the one that ended last */
-    int turn;                /* which of them is under way, or comes next */
-    float last_share;        /* of `kept`: the share by which the last bucket is weighed */
-    struct undo *undo;       /* of undo.c; owned; NULL: steps are not undone */
+    float *joining; /* [n_params + trailer] for the gradients of late ranks; owned; NULL: none was
+                       late yet */
+    struct kept_sum kept[2]; /* for `kept`: the sum under way, and the one that ended last */
+    int turn;                /* index of the sum that is under way or comes next */
+    float last_share;        /* for `kept`: the share by which the last bucket is weighed */
+    struct undo *undo;       /* see undo.c; owned; NULL: steps are not undone */
 };
 
 struct gradients_way {
@@ -58,7 +60,7 @@ struct gradients_way {
     /* Fetches a bucket's gradients, weighs them, and starts their sum, except for the last bucket.
      */
     int (*add)(struct gradients *g, struct bucket *b, float share, struct err *e);
-    /* Starts the last sum with the trailer, ends all, updates; leaves `sums`. */
+    /* Starts the last sum with the trailer, waits for all sums, updates, and sets `sums`. */
     int (*update)(struct gradients *g, double learning_rate, struct err *e);
 };
 
@@ -71,13 +73,15 @@ static inline struct bucket *gradients_last(const struct gradients *g)
 }
 
 /* ---- apply.c --------------------------------------------------------------------------------- */
-/* The update with all sums, which are there, `sums` too; for the ways that make one. */
+/* Makes one update with all sums, which are complete, as is `sums`. For the ways that make only
+ * one. */
 int gradients_apply(struct gradients *g, double learning_rate, struct err *e);
-/* The same of one worker, whose only gradient is the mean, whatever it weighs. */
+/* The same for one worker, whose only gradient is the mean, whatever its weight. */
 int gradients_apply_alone(struct gradients *g, const struct work *w, struct err *e);
-/* Before the last sum: this rank's running statistics go into the trailer, weighed `share`. */
+/* Call it before the last sum: writes this rank's running statistics, times `share`, to the
+ * trailer. */
 int gradients_weigh_statistics(struct gradients *g, double share, struct err *e);
-/* After an update: merges those that were summed. */
+/* Call it after an update: merges the summed statistics into the replica. */
 int gradients_settle_statistics(struct gradients *g, struct err *e);
 
 /* ---- kept.c ---------------------------------------------------------------------------------- */

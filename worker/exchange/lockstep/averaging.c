@@ -4,9 +4,9 @@
  * workers average. Parameters are weighted by the samples that each worker took since the last
  * average (docs/semantics.md#averages-and-rounds), or by what a user's program says that they
  * weigh; running statistics always by samples. Only averages over all workers include optimizer
- * state and words, so sizes change and a job pauses there. The job ends with an average over all.
- * An evaluation or the best checkpoint between two such averages uses an average that changes no
- * replica.
+ * state and words, so only there sizes change and a job pauses. The job ends with an average over
+ * all. Between two such averages, an evaluation or the best checkpoint uses an average that changes
+ * no replica.
  *
  * When a worker dies the others go back to the last average over all, and make its interval again
  * without it (rollback.h). Users' programs keep their steps, and make the next average without it
@@ -16,7 +16,7 @@
 
 #include "worker/exchange/lockstep/averaging_parts.h"
 
-/* Groups of `group_size`; else those of the cluster or of the hosts, as the comm has them. */
+/* Sets groups of `group_size`; without that the comm has those of the cluster or of the hosts. */
 static int set_groups(const struct rank_env *env, struct err *e)
 {
     int groups[SPEC_WORKERS], size = env->spec->strategy.group_size;
@@ -65,8 +65,8 @@ static int init(struct averaging *s, struct rank_env *env, const struct run_stat
     return rc;
 }
 
-/* A worker that has come back makes the exchange before which the others stand, with no part of it.
- * What `next` begins with comes from there. */
+/* A worker that has come back joins the exchange before which the others stand, without a part of
+ * its own. `next` then goes on from there. */
 static int join(struct averaging *s, struct err *e)
 {
     const struct dev_result none = {.finite = true, .absent = true};
@@ -125,7 +125,8 @@ static int find_next(struct averaging *s, struct work *out, struct err *e)
     if (rc < 0 || lockstep_leaves(l, out)) {
         return rc;
     }
-    if (lockstep_over(l) && s->all_since.samples > 0 && /* the target came between two averages */
+    if (lockstep_over(l) && s->all_since.samples > 0 && /* the target was reached between two
+                                                           averages */
         (rc = averaging_of_all(s, &(struct dev_result){0}, 0, e)) < 0) {
         return rc;
     }
@@ -162,7 +163,7 @@ int averaging_next(struct strategy *base, struct work *out, struct err *e)
 void averaging_bucket(struct strategy *base, const struct work *w, const struct dev_bucket *b,
                       int index, int n_buckets)
 {
-    (void)base; /* gradients stay here */
+    (void)base; /* gradients are not exchanged */
     (void)w;
     (void)b;
     (void)index;
@@ -171,7 +172,7 @@ void averaging_bucket(struct strategy *base, const struct work *w, const struct 
 
 int averaging_further(struct strategy *base, const struct work *w, struct err *e)
 {
-    (void)base; /* what it adds to them too */
+    (void)base; /* further passes are not exchanged either */
     (void)w;
     (void)e;
     return 0;
@@ -198,7 +199,7 @@ static void count_samples(struct averaging *s, const struct work *w)
 bool averaging_is_alone(const struct comm *c)
 {
     (void)c;
-    return true; /* what is summed are parameters */
+    return true; /* parameters are summed, not gradients */
 }
 
 static int update(struct averaging *s, const struct work *w, struct err *e)
@@ -208,7 +209,8 @@ static int update(struct averaging *s, const struct work *w, struct err *e)
     return done ? 0 : r->dev->ops->update(r, w->learning_rate, 1.0, e);
 }
 
-/* Makes the average that the step ends with; *floats: how many of each replica. */
+/* Makes the average with which the step ends. *floats: how many floats of each replica went into
+ * it. */
 static int average(struct averaging *s, const struct dev_result *r, double step_seconds,
                    size_t *floats, struct err *e)
 {
@@ -269,7 +271,7 @@ int averaging_evaluated(struct strategy *base, const struct work *w, const struc
             return recover(s, rc, e);
         }
         if (rc == RECOVERED) {
-            break; /* the others have summed what all measured */
+            break; /* the others have completed the sum of the evaluation */
         }
     }
     if (rc < 0) {

@@ -1,7 +1,7 @@
 /* The averages of strategies that average parameters: see averaging_parts.h.
  *
- * Where users' programs have made the steps, these stay when a worker is lost: the average is made
- * once more of those who are there, by what they have made of it (docs/decisions/0080). */
+ * Where users' programs have made the steps, they keep them when a worker is lost. The remaining
+ * workers then make the average once more, weighted by their own steps (docs/decisions/0080). */
 #include <string.h>
 
 #include "kernels/flat.h"
@@ -45,7 +45,7 @@ static int gather(struct averaging *s, bool optim, const struct interval *since,
     return 0;
 }
 
-/* What was summed, into the replica. */
+/* Copies the sums to the replica. */
 static int load(struct averaging *s, bool optim, struct err *e)
 {
     struct dev_replica *r = s->l.env->replica;
@@ -73,8 +73,8 @@ static int end_sum(struct averaging *s, struct allreduce *over, struct err *e)
     return rc;
 }
 
-/* Sums what was gathered, n floats, where no words go along; a weight does, where ranks have one.
- */
+/* Sums the n gathered floats, without words; with a weight, where ranks have one.
+ * */
 static int sum(struct averaging *s, struct allreduce *over, size_t n, const struct interval *since,
                struct err *e)
 {
@@ -86,8 +86,8 @@ static int sum(struct averaging *s, struct allreduce *over, size_t n, const stru
     return end_sum(s, over, e);
 }
 
-/* The sum becomes a mean: gradients weighed `weight` in all, and not as the samples. If nothing,
- * then nobody has made a step since the last average, and the replica is the mean. */
+/* Turns the sum into a mean, where gradients weighed `weight` in all instead of their samples. If
+ * the weight is 0, nobody has made a step since the last average, and the replica is the mean. */
 static void correct(struct averaging *s, bool optim, const struct interval *since, double weight)
 {
     const struct dev_replica *r = s->l.env->replica;
@@ -105,8 +105,8 @@ static void correct(struct averaging *s, bool optim, const struct interval *sinc
     }
 }
 
-/* What the workers that are lost have taken since the last average is in no replica; what their
- * group had averaged before is, and counts for those of it that are left. */
+/* Takes out the samples of lost workers since the last average, which are in no replica. What their
+ * group had averaged before is in its replicas, and counts for its remaining workers. */
 static void take_out(struct averaging *s)
 {
     struct undone u = survival_take_undone(s->survival);
@@ -141,7 +141,7 @@ int averaging_go_on(struct averaging *s, int rc, struct err *e)
     return rc;
 }
 
-/* Once per average, `weight` in all. */
+/* Ends the group's interval, once per average. `weight`: in all. */
 static void end_group(struct averaging *s, double weight)
 {
     const struct rank_env *env = s->l.env;
@@ -202,11 +202,11 @@ static int average_once(struct averaging *s, const struct dev_result *r, double 
     averaging_begin_interval(s);
     lockstep_agree(&s->l, words);
     s->l.at.evaluated_here = false;
-    if (moved && s->n_params > 0) { /* else there are no numbers */
+    if (moved && s->n_params > 0) { /* without parameters there are no numbers */
         const float *own = s->l.env->replica->host[DEV_PARAMS];
         s->distance = (float)flat_distance(own, s->sum, s->n_params);
     }
-    if (!moved || (rc = load(s, true, e)) >= 0) { /* else the replicas are equal */
+    if (!moved || (rc = load(s, true, e)) >= 0) { /* else the replicas are equal already */
         survival_averaged(s->survival, words);
     }
     return rc < 0 ? rc : 0;

@@ -9,26 +9,26 @@
  *      w² = w¹ − eta·Σ(n_j/n)·G⁰_j        w³ = w² − eta·Σ(n_j/n)·G¹_j
  *
  * So a gradient is always one round old, and an exchange that takes no longer than K_r steps is
- * hidden. With `k: auto` the reduction that starts with round r carries each rank's times of the
- * last finished reduction and of a step, from which K of round r+1 follows, the same on all ranks
- * (round_length.h); rounds 0, 1 and 2 have one step (docs/semantics.md#averages-and-rounds). The
- * step is the slowest one. The reduction is the shortest one: the rank that joined last waited for
- * nobody, while a rank that is ahead also counts its wait, which grows with K and would make K grow
- * without end. An automatic round is no longer than an epoch. Minibatches change at a round's end
- * only, where evaluations and checkpoints happen too: there every rank has the same w. The last
- * round is reduced as well.
+ * hidden. With `k: auto` the reduction that starts with round r carries each rank's time of a step
+ * and of the last finished reduction. From these K of round r+1 follows, the same on all ranks
+ * (round_length.h). Rounds 0, 1 and 2 have one step (docs/semantics.md#averages-and-rounds). The
+ * slowest step counts, and the shortest reduction: the rank that joined it last waited for nobody,
+ * while a rank that is ahead also counts its wait, which grows with K and would make K grow without
+ * end. An automatic round is no longer than an epoch. Minibatches change, evaluations and
+ * checkpoints happen only at a round's end, where every rank has the same w. The last round is
+ * reduced as well.
  *
- * A user's program may say what its gradients weigh: each goes into G by weight / n, and the summed
- * G is corrected by the samples and the weights of the whole round (weights.c).
+ * A user's program may give its gradients weights. Each gradient goes into G times weight / n, and
+ * the summed G is corrected by the samples and the weights of the whole round (weights.c).
  *
- * The learning rate goes into G with each gradient, because rounds may straddle a change of the
- * rate. A checkpoint holds the sum that is under way, as its optimizer state, so that a restart
- * goes on to the same numbers. Running statistics travel with each reduction and come back a round
- * late: what a rank's own have moved since is put on top of what was merged.
+ * Each gradient goes into G times its learning rate, because the rate may change within a round. A
+ * checkpoint has the sum under way in place of an optimizer state, so that a restart gets the same
+ * numbers. Running statistics are summed with each reduction and come back a round late; a rank
+ * adds the change of its own statistics since then to the merged ones.
  *
- * When a worker dies, the others go back to the last sum that all have, and begin as at the start:
- * the steps since that sum was launched are made again (docs/decisions/0050). Users' programs keep
- * their steps (hpsgd_onward.c). */
+ * When a worker dies, the others go back to the last sum that all have, and begin as at the start.
+ * They make the steps since the launch of that sum again (docs/decisions/0050). Users' programs
+ * keep their steps (hpsgd_onward.c). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,7 +63,7 @@ static int give_up(void *ctx, struct err *e)
     return allreduce_cancel(&((struct hpsgd *)ctx)->sum, e);
 }
 
-/* The first rounds' lengths, and that of the others, are as at the start. */
+/* Resets the lengths of rounds to those at the start. */
 static void begin_rounds(struct hpsgd *s)
 {
     s->given_k = (int)strategy_param(&s->l.env->spec->strategy, "k");
@@ -73,7 +73,7 @@ static void begin_rounds(struct hpsgd *s)
     s->first_step = s->l.at.step;
 }
 
-/* From what all have, which is the replica. */
+/* Begins again from the replica, which all have. */
 static void begin_again(struct hpsgd *s)
 {
     memcpy(s->w, s->l.env->replica->host[DEV_PARAMS], s->n * sizeof(float));
@@ -83,7 +83,7 @@ static void begin_again(struct hpsgd *s)
     begin_rounds(s);
 }
 
-/* What all have is the replica, or that with the sum of a checkpoint. */
+/* Prepares for losses. All have the replica, and perhaps the sum of a checkpoint. */
 static int init_survival(struct hpsgd *s, size_t all, struct err *e)
 {
     if (!survival_is_possible(s->l.env)) {
@@ -119,7 +119,8 @@ static int init(struct hpsgd *s, struct rank_env *env, const struct run_state *s
     allreduce_init(&s->sum, env->comm, COMM_ALL, all);
     memcpy(s->w, env->replica->host[DEV_PARAMS], n * sizeof(float));
     begin_rounds(s);
-    if (state->n_optim == n && state->optim) { /* under way when the checkpoint was written */
+    if (state->n_optim == n && state->optim) { /* the sum that was under way when the checkpoint was
+                                                  written */
         memcpy(s->flying, state->optim, n * sizeof(float));
         s->in_flight = s->landed = s->restored = true;
     }
@@ -143,8 +144,8 @@ static struct strategy *start(struct rank_env *env, const struct run_state *stat
 
 /* ---- the strategy ---------------------------------------------------------------------------- */
 
-/* A state holds the sum under way, so the sum is launched early if need be, and merged at its usual
- * time. */
+/* Prepares a state, which has the sum under way. The sum is launched early if need be, and merged
+ * at its usual time. */
 static int prepare_state(struct hpsgd *s, struct err *e)
 {
     struct rank_env *env = s->l.env;
@@ -184,18 +185,18 @@ static int checkpoint(struct hpsgd *s, struct err *e)
 static int end_rounds(struct hpsgd *s, struct err *e)
 {
     if (s->in_flight) {
-        return hpsgd_merge(s, e); /* a restart from the very end */
+        return hpsgd_merge(s, e); /* the job was restarted at its end */
     }
     return s->gathered ? hpsgd_drain(s, e)
-                       : 0; /* the target was reached; else it is done already */
+                       : 0; /* only where the target was reached; else this is done already */
 }
 
-/* If all have agreed to stop or to pause, and may do so here: *out says it. */
+/* If all have agreed to stop or to pause, and may do so here: sets *out. */
 static int leave_job(struct hpsgd *s, struct work *out, struct err *e)
 {
     struct lockstep_mark *at = &s->l.at;
     bool stop = at->stop, pause = at->pause;
-    at->stop = at->pause = false; /* steps follow if one is lost now */
+    at->stop = at->pause = false; /* if a worker is lost now, steps follow first */
     int rc = prepare_state(s, e);
     if (rc >= 0 && hpsgd_has_place(s)) {
         at->stop = stop;
@@ -241,7 +242,8 @@ static int find_next(struct hpsgd *s, struct work *out, struct err *e)
     return 0;
 }
 
-/* After an exchange that ended with `rc`: if a worker is lost, begins again with what all have. */
+/* Call it with the result `rc` of an exchange. If a worker is lost, begins again with what all
+ * have. */
 static int recover(struct hpsgd *s, int rc, struct err *e)
 {
     if (!s->keeps && (rc = survival_recover(s->survival, rc, NULL, e)) >= 0) {
@@ -308,7 +310,7 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
         return rc;
     }
     bool first = s->done == 0 && s->in_flight;
-    int k = s->k; /* of this round */
+    int k = s->k; /* the length of this round */
     s->step_seconds = compute_s;
     s->weight += w->weight;
     s->samples += (double)l->slice.count;

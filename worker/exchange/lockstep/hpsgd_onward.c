@@ -1,12 +1,13 @@
-/* What hpsgd does when a worker is lost where users' programs have made the steps, which nobody
- * takes back (docs/decisions/0085). A sum that has landed somewhere is given to those that lack it;
- * else all launch it once more, each with its own part, which it has set aside. See hpsgd_parts.h.
- */
+/* How hpsgd goes on without a lost worker where users' programs have made the steps, which cannot
+ * be undone (docs/decisions/0085). If any worker has received the sum, it sends it to those that
+ * lack it. Else all launch the sum once more, each with its own part, which it has kept. See
+ * hpsgd_parts.h.
+ * */
 #include "kernels/flat.h"
 #include "worker/exchange/lockstep/hpsgd_parts.h"
 
-/* What the lost ones had of the round under way comes again, so its steps so far are means over
- * what the others had. */
+/* Takes out the lost workers' samples of the round under way, which come again. The round's steps
+ * so far are means over the others' samples. */
 static void take_out(struct hpsgd *s)
 {
     double lost = survival_take_undone(s->survival).of_group;
@@ -16,7 +17,8 @@ static void take_out(struct hpsgd *s)
     }
 }
 
-/* That all have agreed to stop or to pause is no end yet: where one is lost, steps follow first. */
+/* An agreement to stop or to pause. It does not end the run yet: if a worker is lost, steps follow
+ * first. */
 struct asked {
     bool stop, pause;
 };

@@ -1,4 +1,4 @@
-/* Rounds of hpsgd: how each ends, with what the sum under way brings; see hpsgd_parts.h. */
+/* How rounds of hpsgd end, with the sum under way; see hpsgd_parts.h. */
 #include <string.h>
 
 #include "kernels/flat.h"

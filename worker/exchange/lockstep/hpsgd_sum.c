@@ -1,5 +1,5 @@
-/* The sum of a round's gradients in hpsgd, from its launch to its landing; and what is kept so that
- * it can be launched once more. See hpsgd_parts.h. */
+/* The sum of a round's gradients in hpsgd, from its launch to its end, and the copies that allow to
+ * launch it once more. See hpsgd_parts.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ int hpsgd_keep(struct hpsgd *s, size_t all, struct err *e)
     return 0;
 }
 
-/* This rank's part of what launches now. */
+/* Keeps this rank's part of the sum that is launched now. */
 static void set_aside(struct hpsgd *s)
 {
     float *before = s->flying;
@@ -38,7 +38,7 @@ static void set_aside(struct hpsgd *s)
     }
 }
 
-/* This rank's share of the statistics of those that are left. */
+/* This rank's share of the statistics, among the remaining workers. */
 static double share_of(const struct hpsgd *s)
 {
     const struct lockstep *l = &s->l;
@@ -56,7 +56,7 @@ static double share_of(const struct hpsgd *s)
 
 /* ---- the sum --------------------------------------------------------------------------------- */
 
-/* With this rank's part of G in `flying`. */
+/* Starts the sum; `flying` has this rank's part of G. */
 static void start_sum(struct hpsgd *s)
 {
     struct lockstep *l = &s->l;

@@ -9,7 +9,7 @@
 enum { RATIOS_LEAST = 3 };
 static const double sudden = 3;
 
-/* The upper one of two in the middle. */
+/* The median of the ratios; of two in the middle the upper one. */
 static double median(const struct round_length *l)
 {
     double sorted[ROUND_RATIOS];
@@ -25,7 +25,7 @@ int round_length_next(struct round_length *l, double reduction, double step)
     if (l->n >= RATIOS_LEAST && ratio > sudden * median(l)) {
         believed = median(l);
     }
-    if (ratio > 0) { /* the first reductions have not been measured when the first rounds end */
+    if (ratio > 0) { /* when the first rounds end, no reduction has been measured yet */
         l->ratios[l->n++ % ROUND_RATIOS] = ratio;
     }
     double k = ceil(believed - 0.001),

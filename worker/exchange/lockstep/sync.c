@@ -5,14 +5,14 @@
  *      rank 1   ▇▇▇▇▇▇▇▇ compute 93 ├─► sum over ranks of (n_i / n) g_i ─► w <- update(w)
  *      rank 2   ▇▇▇▇▇▇▇▇ compute 46 ┘                            n = samples of this step
  *
- * Whatever the minibatches, an update equals the one a single worker with the whole batch would
- * make (docs/semantics.md#learning-rate-weights-and-momentum). Words travel with the gradients:
- * rank 0 alone reads the store and contributes the assignment and requests; each rank contributes
- * its loss, its time and whether it is not ready for a new minibatch. All ranks see the same sums
- * and so agree without a collective of their own (docs/semantics.md#agreement): an assignment
- * announced in step s is used from s+2 on, or later while any rank is not ready.
+ * Whatever the minibatches, an update equals that of a single worker with the whole batch
+ * (docs/semantics.md#learning-rate-weights-and-momentum). Words travel with the gradients: rank 0
+ * alone reads the store and contributes the assignment and requests; each rank contributes its
+ * loss, its time and whether it is not ready for a new minibatch. All ranks see the same sums and
+ * so agree without a collective of their own (docs/semantics.md#agreement): an assignment announced
+ * in step s is used from s+2 on, or later while any rank is not ready.
  *
- * Workers that die and programs that end in the middle of a step are survival/step_sum.h's. The
+ * survival/step_sum.h handles workers that die and programs that end in the middle of a step. The
  * keeper (rank W) takes no part in steps: rank 0 sends it states, and it writes them. */
 #include <stdlib.h>
 

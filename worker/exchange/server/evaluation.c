@@ -23,7 +23,7 @@ int server_begin_evaluation(struct server *s, struct err *e)
     return server_order(s, ORDER_SET_ASIDE, 0, e);
 }
 
-/* Whether the last evaluation is better than all before it, which makes it the best. */
+/* Is the last evaluation better than all before? Notes it as the best. */
 static bool is_best(struct server *s)
 {
     double score = strategy_score(s->eval.last_accuracy, s->eval.last_loss);
@@ -68,7 +68,8 @@ int server_evaluated(struct server *s, const struct push_head *push, struct err 
     return s->eval.done == s->env->test_samples ? end_evaluation(s, e) : 0;
 }
 
-/* One server has the very weights that were measured; of several, each has its newest. */
+/* Keeps the weights that were measured. A single server has exactly these; of several servers each
+ * has its newest. */
 static int keep_measured(struct server *s, const struct push_head *push, struct err *e)
 {
     bool one = s->env->comm->servers == 1;

@@ -40,7 +40,7 @@ static void drop(struct server *s, int rank)
         server_set_evaluating(s, k, 0);
     }
     own_state_release(&s->own[rank]);
-    k->gave = true; /* nothing: a later attempt gives this rank another one's */
+    k->gave = true; /* it has no state to send; a later attempt gives this rank another worker's */
     unpark(s, rank);
     s->n_ended += !k->ended;
     k->ended = true;

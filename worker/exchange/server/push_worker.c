@@ -19,8 +19,8 @@
 #include "worker/exchange/server/push.h"
 #include "worker/exchange/server/shard.h"
 
-/* The transfers under way between this rank and the servers: a range of the block per server, and
- * the running statistics, which the first server has. All start at once, so that together they cost
+/* The transfers under way between this rank and the servers: a range of the block for each server,
+ * and the running statistics, which the first server has. All start at once, so together they cost
  * one latency.
  */
 struct transfer {
@@ -102,7 +102,7 @@ static int end_transfer(struct push_worker *s, struct err *e)
 {
     struct comm *c = s->env->comm;
     int rc = 0, one;
-    for (int i = 0; i < c->servers; i++) { /* waits for all, so that none is left under way */
+    for (int i = 0; i < c->servers; i++) { /* it waits for all, so that none is left under way */
         one = comm_wait(c, &s->transfer.ranges[i].op, rc < 0 ? NULL : e);
         if (rc >= 0) { /* the first error stays */
             rc = one;
@@ -112,7 +112,7 @@ static int end_transfer(struct push_worker *s, struct err *e)
     return rc < 0 ? rc : one;
 }
 
-/* Weights that the server lends are read where they are, if one piece is all of them. */
+/* Reads weights that the server lends in place, if they come as one piece. */
 static void take_lent(struct push_worker *s, float *block)
 {
     struct dev_replica *r = s->env->replica;
@@ -159,7 +159,7 @@ static int receive_reply(struct push_worker *s, struct err *e)
     return rc;
 }
 
-/* This slice and the one kept for this worker; without a kept one no other will come. */
+/* Announces this slice and the one kept for this worker. If none is kept, no other will come. */
 static void tell_parts(struct push_worker *s, struct work *out)
 {
     const struct slice *now = &s->reply.slice, *next = &s->reply.hint;
@@ -181,7 +181,8 @@ static int send_head(struct push_worker *s, struct push_head *head, struct err *
     return comm_wait(c, &m.op, e);
 }
 
-/* With the weights that were pulled last, before anything is computed on them. */
+/* Sends the own state, which belongs to the weights pulled last, before anything is computed on
+ * them. */
 static int give_own_state(struct push_worker *s, struct err *e)
 {
     struct rank_env *env = s->env;
@@ -259,7 +260,7 @@ static int push_gradient(struct push_worker *s, struct push_head *head, struct e
     return rc < 0 ? rc : rest;
 }
 
-/* Clipping is per gradient, before any rule of the server's. */
+/* Clips each gradient, before any rule of the server. */
 static void clip(const struct rank_env *env)
 {
     float *g = env->replica->host[DEV_GRADS];
@@ -269,8 +270,8 @@ static void clip(const struct rank_env *env)
     }
 }
 
-/* The slice goes back: PUSH_RETURN, and what `next` then pulls is the newest; or one
- * of a program that has left. */
+/* Gives the slice back: with PUSH_RETURN, after which `next` pulls the newest weights, or because
+ * the program has left. */
 static int give_back(struct push_worker *s, const struct work *w, enum push_kind kind,
                      struct err *e)
 {
@@ -328,6 +329,6 @@ int push_worker_evaluated(struct strategy *base, const struct work *w, const str
 int push_worker_finish(struct strategy *base, struct err *e)
 {
     struct push_worker *s = (struct push_worker *)base;
-    /* but for this the server has everything, and writes the states */
+    /* the server has everything else, and writes the states */
     return s->env->keeps_own ? give_own_state(s, e) : 0;
 }

@@ -8,8 +8,8 @@
 #include "worker/exchange/seat.h"
 #include "worker/exchange/server/parts.h"
 
-/* Longer than the coordinator waits until it has a worker started again (returns.c); how long one
- * may take that was started is its affair. */
+/* This is longer than the coordinator waits before it has a worker started again (returns.c). It
+ * decides itself how long a worker that was started may take. */
 static const double RETURN_SECONDS = 20;
 
 bool server_expects(struct server *s)
@@ -27,7 +27,7 @@ bool server_expects(struct server *s)
     return now - s->seats.awaited_at < RETURN_SECONDS;
 }
 
-/* What was on its way to the one that died is given up. */
+/* Cancels the messages that were on their way to the dead worker. */
 static int end_answers(struct server *s, struct client *k, struct err *e)
 {
     struct message *under_way[] = {&k->head, &k->weights, &k->stats_sent};
@@ -56,7 +56,8 @@ static void seat(struct server *s, int rank)
 {
     struct client *k = &s->clients[rank];
     int64_t least = least_clock(s, rank), own = server_clock(k);
-    k->seat = s->seats.free[rank]; /* it may have died since, and the next one be awaited */
+    k->seat = s->seats.free[rank]; /* it may have died since, and its next process may be
+                                      expected */
     k->lost = k->dropped = k->gone = false;
     k->ended = k->left = k->told_last = k->again = k->parked = k->sending = false;
     k->gave = false;

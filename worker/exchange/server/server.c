@@ -1,6 +1,6 @@
-/* The server of server strategies (docs/semantics.md): it has the weights and the cursor,
- * takes gradients in the order of arrival (updates.c makes versions of them), and answers each with
- * the newest weights and the next slice.
+/* The server of server strategies (docs/semantics.md): it has the weights and the cursor, takes
+ * gradients in the order of arrival (updates.c makes versions of them), and answers each with the
+ * newest weights and the next slice.
  *
  *      pushes in order of arrival     A   B   A   C   A   B          four workers, c = 1: between
  *      version after it               1   2   3   4   5   6          a worker's pull and its push
@@ -16,9 +16,9 @@
  * parked: it gets no answer until there is one. Workers that are released together are answered by
  * rank.
  *
- * This file has the loop; slices.c decides what is handed out, lost.c goes on without workers that
- * died, seats.c with those that are there again, evaluation.c evaluates, start, end and states in
- * server_state.c. */
+ * This file has the loop. slices.c decides what is handed out, lost.c goes on without workers that
+ * died, seats.c takes workers back, evaluation.c evaluates, and server_state.c has start, end and
+ * states. */
 #include "worker/exchange/server/server.h"
 
 #include <math.h>
@@ -30,8 +30,8 @@
 
 /* ---- gradients ------------------------------------------------------------------------------- */
 
-/* Marks the slices of an update that was made as done. Only now their gradients count: a checkpoint
- * in the middle of a group has its slices among those that are done again. */
+/* Marks the slices of a completed update as done. Only now their gradients count: a checkpoint in
+ * the middle of a group lists its slices among those to be done again. */
 static void settle(struct server *s)
 {
     for (int i = 0; i < s->group.n; i++) {
@@ -115,8 +115,8 @@ static int end_job(struct server *s, struct err *e)
             return rc;
         }
     }
-    /* of a target that was reached the weights are the best artifact's; gradients that were out
-     * then came after it */
+    /* if a target was reached, the weights are the best artifact's: gradients that were out then
+     * came after it */
     if (!s->eval.target_reached && s->eval.last_version != s->updates.version) {
         if ((rc = server_begin_evaluation(s, e)) < 0 || s->eval.under_way) {
             return rc;
@@ -170,7 +170,8 @@ static int whose_turn(const struct server *s, int *rank, struct err *e)
     return 0;
 }
 
-/* COMM_DONE; COMM_UNDER_WAY: the worker died in the middle of it; or negative. */
+/* Receives a gradient. COMM_DONE; COMM_UNDER_WAY: the worker died in the middle of it; or
+ * negative. */
 static int receive_gradient(struct server *s, int rank, struct err *e)
 {
     struct comm *c = s->env->comm;
@@ -220,7 +221,8 @@ static int receive(struct server *s, struct err *e)
         return rc;
     }
     const struct push_head *push = &s->arrival->push;
-    if (s->clients[push->rank].dropped) { /* sent before it died; its slice is another's now */
+    if (s->clients[push->rank].dropped) { /* it was sent before the worker died, and the slice is
+                                             another worker's now */
         return COMM_UNDER_WAY;
     }
     if (push->kind != PUSH_GRADIENT || (rc = receive_gradient(s, push->rank, e)) == COMM_DONE) {
@@ -229,7 +231,8 @@ static int receive(struct server *s, struct err *e)
     return rc < 0 ? rc : server_renew_arrival(s, e);
 }
 
-/* What a worker with a state of its own sends apart from gradients; it waits for no answer. */
+/* Is this a message that gets no answer? A worker with a state of its own sends some besides
+ * gradients. */
 static bool is_unanswered(const struct server *s, const struct push_head *push)
 {
     return push->kind == PUSH_OWN_STATE ||
@@ -245,7 +248,7 @@ static int take_unanswered(struct server *s, const struct push_head *push, struc
 static int answer(struct server *s, struct err *e)
 {
     const struct push_head *push = &s->arrival->push;
-    const float *g = s->arrival->gradient.body; /* of a gradient */
+    const float *g = s->arrival->gradient.body; /* if it is a gradient */
     if (is_unanswered(s, push)) {
         return take_unanswered(s, push, e);
     }
@@ -270,7 +273,7 @@ static int answer(struct server *s, struct err *e)
     return server_serve_parked(s, e);
 }
 
-/* The last answers must have left before the buffers are freed. */
+/* Waits until the last answers have left, since their buffers are freed next. */
 static int flush(struct server *s, struct err *e)
 {
     int rc = 0;
@@ -280,7 +283,7 @@ static int flush(struct server *s, struct err *e)
     return rc;
 }
 
-/* The share of the last second or so that went into answers. */
+/* Reports the share of the last second or so that went into answers. */
 static void tell_busy(struct server *s, double waited, double worked)
 {
     double all = waited + worked, keep = exp(-all);
@@ -294,7 +297,7 @@ static void tell_busy(struct server *s, double waited, double worked)
 static int greet(struct server *s, struct err *e)
 {
     s->env->control(s->env->ctx, &s->control);
-    int rc = decide(s, e); /* a restart may find that everything was done */
+    int rc = decide(s, e); /* after a restart everything may be done already */
     if (rc < 0) {
         return rc;
     }
@@ -305,8 +308,8 @@ static int greet(struct server *s, struct err *e)
     return server_serve_parked(s, e);
 }
 
-/* Goes on without the workers that were lost: their slices go to those that wait, and what waited
- * for them alone is over. */
+/* Goes on without the workers that were lost. Their slices go to waiting workers, and nothing waits
+ * for the lost ones any longer. */
 static int go_on_without(struct server *s, struct err *e)
 {
     int rc;
@@ -321,7 +324,7 @@ static int go_on_without(struct server *s, struct err *e)
                : server_serve_parked(s, e);
 }
 
-/* Goes on with one that has come back, while others may have never noticed that it was away. */
+/* Goes on with a worker that has come back. */
 static int go_on_with(struct server *s, struct err *e)
 {
     return server_admits(s) ? server_take_back_seat(s, e) : 0;
@@ -346,8 +349,8 @@ static int serve_pushes(struct server *s, struct err *e)
     return rc;
 }
 
-/* Workers with states of their own give them when they have their end, and what they measured on
- * the last weights before; then the last state is whole. */
+/* After their end workers send what they measured on the last weights, and their own states. Then
+ * the last state is complete. */
 static int hear_last(struct server *s, struct err *e)
 {
     int rc = 0;
@@ -373,8 +376,8 @@ static int order_end(struct server *s, struct err *e)
     return shard_order(s->env->comm, &end, e);
 }
 
-/* What goes to lost workers, or comes from them, never ends, and others go on exchanging; so its
- * memory stays until the process ends. */
+/* Keeps the memory of messages to and from lost workers until the process ends, since these
+ * messages never end and other exchange goes on. */
 static void leave_behind(struct server *s)
 {
     static struct server *last;
@@ -400,7 +403,7 @@ int server_serve(const struct server_policy *policy, struct rank_env *env,
     if ((rc = server_init(s, env, from, e)) < 0 || (rc = greet(s, e)) < 0 ||
         (rc = serve_pushes(s, e)) < 0 || (rc = hear_last(s, e)) < 0 || (rc = flush(s, e)) < 0 ||
         (rc = order_end(s, e)) < 0) {
-        comm_abandon(env->comm); /* answers under way use memory that is freed now */
+        comm_abandon(env->comm); /* answers under way use memory that is freed next */
     } else {
         rc = s->outcome;
     }

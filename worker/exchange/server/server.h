@@ -25,7 +25,8 @@ struct server_policy {
      */
     void (*parameters)(const struct rank_env *env, struct rule_args *a);
     /* Blocks that the rule keeps at the server besides the weights. */
-    bool own_velocity;                               /* in any case; else where there is momentum */
+    bool own_velocity;                               /* it always keeps a velocity; else only with
+                                                        momentum */
     bool (*mean_square)(const struct jobspec *spec); /* NULL: none */
     bool compensates;            /* the rule changes the gradient; each reply says how much */
     struct program_part program; /* strategy_ops.program */

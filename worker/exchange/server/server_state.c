@@ -85,7 +85,7 @@ void server_release(struct server *s)
     free(s->state);
 }
 
-/* Of each worker; new reference. */
+/* The staleness of each worker; new reference. */
 static json_t *dump_staleness(const struct server *s)
 {
     json_t *list = json_array();
@@ -110,8 +110,8 @@ static void add_out(struct run_state *state, const struct slice *slice)
     state->out[state->n_out++] = *slice;
 }
 
-/* Collects all ranges into one block. `params` is this server's, of the newest weights or those
- * under evaluation; on return all of them, as is `optim`. */
+/* Collects all ranges into one block. `params`: this server's range of the newest weights, or of
+ * those under evaluation; on return all of them. `optim` likewise. */
 static int collect(struct server *s, bool evaluated, const float **params, const float **optim,
                    struct err *e)
 {
@@ -196,8 +196,8 @@ bool server_has_own_states(const struct server *s)
     return true;
 }
 
-/* Each worker is asked with its next answer, and gives the state that belongs to the weights in it:
- * so states are of the last round or so. Where one worker trains they are of this very moment. */
+/* Each worker is asked with its next answer, and sends the state that belongs to the weights in it.
+ * So the states are from about the last round. With one worker the state is exact. */
 int server_checkpoint(struct server *s, struct err *e)
 {
     if (!s->env->keeps_own) {
@@ -229,7 +229,7 @@ int server_complete_checkpoint(struct server *s, struct err *e)
 
 enum taken { TAKEN, SENDER_LOST };
 
-/* As own_state_wait_fn. */
+/* See own_state_wait_fn. */
 static int wait_own(void *ctx, struct message *m, struct err *e)
 {
     struct server *s = ctx;
@@ -238,7 +238,7 @@ static int wait_own(void *ctx, struct message *m, struct err *e)
         return (rc = comm_cancel(s->env->comm, &m->op, e)) < 0 ? rc : SENDER_LOST;
     }
     if (rc < 0) {
-        comm_abandon(s->env->comm); /* a piece may still be coming into what goes now */
+        comm_abandon(s->env->comm); /* a piece may still be written to memory that is freed next */
     }
     return rc < 0 ? rc : TAKEN;
 }
@@ -248,7 +248,7 @@ int server_take_own_state(struct server *s, int rank, struct err *e)
     own_state_release(&s->own[rank]);
     int rc = own_state_receive_by(s->env->comm, rank, &s->own[rank], wait_own, s, e);
     if (rc == SENDER_LOST) {
-        return 0; /* it is dropped next */
+        return 0; /* the worker is dropped next */
     }
     s->clients[rank].gave = true;
     return rc < 0 ? rc : server_complete_checkpoint(s, e);

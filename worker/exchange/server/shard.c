@@ -56,9 +56,9 @@ int shard_collect(struct comm *c, float *params, float *optim, size_t n, int blo
 struct shard {
     struct rank_env *env;
     struct updates updates;
-    float *g;              /* [count] of a push under way */
-    struct version *aside; /* under evaluation */
-    struct version **held; /* [workers] what each has, or gets */
+    float *g;              /* [count] the gradient of the push under way */
+    struct version *aside; /* the weights under evaluation */
+    struct version **held; /* [workers] the weights that each worker has or receives */
     struct message *sent;  /* [workers] */
     bool *sending;
     size_t count;
@@ -201,7 +201,7 @@ int shard_serve(const struct server_policy *policy, struct rank_env *env,
     }
     env->comm->deadline = deadline;
     if (rc < 0) {
-        comm_abandon(env->comm); /* what is on its way to workers goes now */
+        comm_abandon(env->comm); /* memory of messages to workers is freed next */
     }
     release(&s);
     return rc < 0 ? rc : order.outcome;

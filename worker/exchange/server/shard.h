@@ -19,10 +19,10 @@
 enum order_kind {
     ORDER_APPLY,      /* take `push.rank`'s gradient and add it, `tau` versions old */
     ORDER_FLUSH,      /* apply the group that was left incomplete */
-    ORDER_SEND,       /* give `rank` the newest weights */
-    ORDER_SEND_EVAL,  /* give `rank` the weights under evaluation */
+    ORDER_SEND,       /* send `rank` the newest weights */
+    ORDER_SEND_EVAL,  /* send `rank` the weights under evaluation */
     ORDER_SET_ASIDE,  /* the newest weights are those under evaluation from now on */
-    ORDER_STATE,      /* give the first server weights and state */
+    ORDER_STATE,      /* send the first server weights and state */
     ORDER_STATE_EVAL, /* the same with the weights under evaluation */
     ORDER_END
 };
@@ -37,12 +37,12 @@ struct order {
 /* The range of server `index` of `servers`, of n floats. */
 size_t shard_first(size_t n, int servers, int index);
 size_t shard_count(size_t n, int servers, int index);
-/* The first server's: tells all others. */
+/* The first server sends an order to all others. */
 int shard_order(struct comm *c, const struct order *order, struct err *e);
-/* The first server's, after ORDER_STATE: the others' ranges into params[n] and optim[blocks][n];
- * its own is filled in by itself. */
+/* The first server receives, after ORDER_STATE, the others' ranges into params[n] and
+ * optim[blocks][n]. It fills in its own range itself. */
 int shard_collect(struct comm *c, float *params, float *optim, size_t n, int blocks, struct err *e);
-/* A further server's life: as strategy_ops.serve. */
+/* Runs a further server until the job ends: see strategy_ops.serve. */
 int shard_serve(const struct server_policy *policy, struct rank_env *env,
                 const struct run_state *from, struct err *e);
 

@@ -1,5 +1,5 @@
-/* What a server hands out: training slices in the order of pulls, test slices at an evaluation's
- * boundary, an end; and which workers wait for what. */
+/* Decides what a server hands out (training slices in the order of pulls, test slices at an
+ * evaluation's boundary, an end), and which workers wait for what. */
 #include "worker/exchange/server/parts.h"
 
 #include <string.h>
@@ -9,13 +9,14 @@ enum { EVAL_SLICES_PER_WORKER = 4, EVAL_SLICE_MIN = 64 };
 static int size_of(const struct server *s, int rank)
 {
     int size = s->control.version > 0 ? s->control.sizes[rank] : 0;
-    if (size <= 0) { /* also of a worker that is there again, until minibatches are shared out */
+    if (size <= 0) { /* also for a worker that has come back, until minibatches are shared out */
         size = s->env->first_sizes[rank];
     }
     return size > 0 ? size : 1;
 }
 
-/* The next slice of at most `want` samples: first those to be done again, then the cursor's. */
+/* Takes the next slice of at most `want` samples: first slices to be done again, then the
+ * cursor's. */
 static bool take_slice(struct server *s, int64_t want, struct slice *out)
 {
     if (s->n_redo > 0) {
@@ -43,7 +44,7 @@ int64_t server_next_epoch(const struct server *s)
     return epoch;
 }
 
-/* Programs that were told that nothing follows begin no other slice. */
+/* Can no worker take a slice? Programs that were told that nothing follows begin no other slice. */
 static bool nobody_asks(const struct server *s)
 {
     int W = s->env->comm->workers, i = 0;
@@ -61,7 +62,7 @@ bool server_nothing_left(const struct server *s)
     return s->eval.target_reached || (s->n_redo == 0 && cursor_done(&s->cursor)) || nobody_asks(s);
 }
 
-/* For one worker: its kept slice stays its own. */
+/* Is nothing left for this worker? A slice that is kept for it counts. */
 static bool nothing_left_for(const struct server *s, int rank)
 {
     const struct client *k = &s->clients[rank];
@@ -74,7 +75,8 @@ bool server_slices_kept(const struct server *s)
     return !s->eval.target_reached && s->n_kept > 0;
 }
 
-/* Counted at each change, because counting a thousand clients after every push takes too long. */
+/* Sets a slice and the count of clients that have one. Counting a thousand clients after every push
+ * would take too long. */
 static void set_slice(struct slice *of_client, int *n, const struct slice *slice)
 {
     bool is = slice && slice->count > 0;
@@ -103,7 +105,8 @@ void server_redo(struct server *s, const struct slice *slice)
     }
 }
 
-/* No other worker gets it: programs that were told that nothing else comes have left. */
+/* The same worker gets the slice again, since other programs may have left: they were told that
+ * nothing else comes. */
 void server_take_back(struct server *s, int rank)
 {
     struct client *k = &s->clients[rank];
@@ -126,7 +129,7 @@ static void let_leave(struct server *s, struct client *gone)
     server_set_out(s, gone, NULL);
 }
 
-/* Its slices are for the others, whose loops may be longer. */
+/* Its slices go to the others, whose loops may be longer. */
 void server_let_quit(struct server *s, int rank)
 {
     struct client *gone = &s->clients[rank];
@@ -148,14 +151,14 @@ static void forget_later(struct server *s)
     s->n_redo = n;
 }
 
-/* Slices of later epochs that were announced are taken back. Those that are out are the programs'
- * own affair: each leaves at its own last epoch's end. */
+/* Takes back announced slices of later epochs. Slices that are out stay, since each program leaves
+ * at the end of its own last epoch. */
 void server_let_go(struct server *s, int rank)
 {
     struct client *gone = &s->clients[rank];
     int64_t end = gone->out.epoch;
     s->cursor.epochs = end < s->cursor.epochs ? end : s->cursor.epochs;
-    if (gone->kept.epoch < s->cursor.epochs) { /* left over by one that quit before */
+    if (gone->kept.epoch < s->cursor.epochs) { /* left over by a program that quit before */
         server_redo(s, &gone->kept);
         server_set_kept(s, gone, NULL);
     }
@@ -164,7 +167,7 @@ void server_let_go(struct server *s, int rank)
         struct client *k = &s->clients[i];
         if (k->kept.count > 0 && k->kept.epoch >= s->cursor.epochs) {
             server_set_kept(s, k, NULL);
-            k->told_last = true; /* another slice would not be the announced one */
+            k->told_last = true; /* its program expects only announced slices */
         }
     }
     forget_later(s);
@@ -176,7 +179,7 @@ void server_set_evaluating(struct server *s, struct client *k, int64_t samples)
     k->evaluating = samples;
 }
 
-/* Where the client pushed again, its last answer has arrived; notes this. */
+/* If the client has pushed again, its last answer has arrived; notes this. */
 int server_settle_reply(struct server *s, int rank, struct err *e)
 {
     struct client *k = &s->clients[rank];
@@ -208,7 +211,7 @@ static int send_reply(struct server *s, int rank, struct version *weights, const
     struct comm *c = s->env->comm;
     static char none;
     int rc = k->sending ? server_settle_reply(s, rank, e) : 0;
-    if (rc < 0 || k->lost) { /* of a lost one it is still under way */
+    if (rc < 0 || k->lost) { /* to a lost worker it is still under way */
         return rc;
     }
     k->reply.own_state = s->collecting && !k->gave && k->reply.action == DO_TRAIN;
@@ -239,7 +242,7 @@ static bool test_slice_left(const struct server *s)
     return s->eval.next < s->env->test_samples || s->eval.n_again > 0;
 }
 
-/* The next one, or one that a lost worker had. */
+/* Takes the next test slice, or one that a lost worker had. */
 static struct slice take_test_slice(struct server *s)
 {
     int64_t total = s->env->test_samples,
@@ -269,7 +272,8 @@ static int hand_test_slice(struct server *s, int rank, struct err *e)
     return rc;
 }
 
-/* A user's program gets its next slice in advance, so no other worker may get that slice. */
+/* Keeps a client's next slice: a user's program gets it in advance, so no other worker may get
+ * it. */
 static void keep_next(struct server *s, struct client *k, int size)
 {
     struct slice next;
@@ -287,7 +291,7 @@ static int hand_slice(struct server *s, int rank, struct err *e)
     if (k->again) {
         k->again = false;
         size = size > k->out.count ? size : (int)k->out.count;
-    } else if (k->kept.count > 0) { /* while it evaluated, or in advance */
+    } else if (k->kept.count > 0) { /* kept while it evaluated, or in advance */
         server_set_out(s, k, &k->kept);
         server_set_kept(s, k, NULL);
         size = size > k->out.count ? size : (int)k->out.count;
@@ -309,8 +313,8 @@ static int hand_slice(struct server *s, int rank, struct err *e)
         keep_next(s, k, size);
         return send_reply(s, rank, s->updates.now, s->stats, e);
     }
-    /* a guess: the slice that would come if all others pulled once before; if it is wrong, loading
-     * it was in vain */
+    /* a guess: the slice that would come if all others pulled once before. A wrong guess costs only
+     * the loading */
     int64_t others = s->env->spec->batching.global_batch - size;
     if ((others > 0 && !cursor_take(&ahead, others, &k->reply.hint)) ||
         !cursor_take(&ahead, size, &k->reply.hint)) {
@@ -401,8 +405,8 @@ int server_serve_parked(struct server *s, struct err *e)
     for (int i = 0; i < n && rc >= 0; i++) {
         int rank = s->parked[i];
         rc = serve_client(s, rank, e);
-        if (s->clients[rank].parked) { /* no worker parks meanwhile: an answered one comes back
-                                          through the loop alone */
+        if (s->clients[rank].parked) { /* no worker is parked meanwhile, since that happens only in
+                                          the loop */
             s->parked[still++] = rank;
         }
     }

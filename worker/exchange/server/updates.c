@@ -55,7 +55,8 @@ int updates_init(struct updates *u, const struct server_policy *policy, const st
     u->group = policy->group ? policy->group(env) : 1;
     u->version = from->version;
     u->stretch = NAN;
-    u->n_versions = env->comm->workers + 2; /* each worker's, that of an evaluation, the next */
+    u->n_versions = env->comm->workers + 2; /* one for each worker, one for an evaluation, and the
+                                               next */
     u->versions = calloc((size_t)u->n_versions, sizeof *u->versions);
     u->spare = calloc((size_t)u->n_versions, sizeof *u->spare);
     bool ok = u->versions && u->spare;
@@ -104,14 +105,14 @@ void updates_release(struct updates *u)
 void updates_hold(struct updates *u, struct version **holder, struct version *v)
 {
     struct version *old = *holder;
-    v->holders++; /* first: it may be the old one */
+    v->holders++; /* counted first, since v may be the old one */
     *holder = v;
     if (old && --old->holders == 0 && old != u->now) {
         u->spare[u->n_spare++] = old;
     }
 }
 
-/* Makes the next version by the rule: in place of the newest, if no rank holds that one. */
+/* Makes the next version by the rule, in place if no rank holds the newest one. */
 static void make_version(struct updates *u, const struct rule_args *args)
 {
     struct version *old = u->now;
@@ -127,7 +128,7 @@ static void make_version(struct updates *u, const struct rule_args *args)
 
 /* ---- gradients ------------------------------------------------------------------------------- */
 
-/* A weight in samples: itself where everything weighs its samples. */
+/* Converts a weight to samples. Where every gradient weighs its samples, it stays the same. */
 static double in_samples(struct updates *u, double weight, int64_t samples)
 {
     u->weights += weight;

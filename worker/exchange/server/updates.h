@@ -1,5 +1,5 @@
-/* How gradients become versions: the server's weights, the state of its rule, and the group that is
- * being collected. Knows nothing of workers, messages or slices; server.c does.
+/* How gradients become versions: the server's weights, the state of its rule, and the incomplete
+ * group. It knows nothing of workers, messages or slices; server.c does.
  *
  * A version that is held does not change: the next one is written elsewhere, so that handing out a
  * version copies nothing.
@@ -21,19 +21,20 @@ struct version {
 struct updates {
     const struct server_policy *policy; /* borrowed, as is env */
     const struct rank_env *env;
-    struct rule_state rule;   /* w: those of `now`; v, m2: into the block below */
+    struct rule_state rule;   /* w: the weights of `now`; v, m2: point into `optim` */
     struct version *now;      /* the newest weights, of this server's range of the block */
     struct version *versions; /* [n_versions] one more than may be held at once; owned */
-    struct version **spare;   /* [n_spare] those that are not held, the last used first; owned */
+    struct version **spare;   /* [n_spare] versions that are not held, the last used first; owned */
     int n_versions, n_spare;
     float *optim; /* [n_optim] velocity, then mean square; owned; NULL if there is none */
-    float *sum;   /* [n] of the group; owned; NULL if each gradient makes an update of its own */
+    float *sum;   /* [n] sum of the group; owned; NULL if each gradient makes an update of its
+                     own */
     size_t n, n_optim;
     int group;        /* gradients of a full update */
-    int collected;    /* in `sum` by now */
+    int collected;    /* gradients in `sum` so far */
     float group_rate; /* learning rate of the group's first gradient */
     int64_t version;
-    double weights, samples; /* of all gradients so far that weigh anything */
+    double weights, samples; /* of all gradients so far with a weight above 0 */
     float stretch; /* length of the last step relative to that of its plain gradient, if the rule
                       compensates; else NaN */
     /* [UPDATES_SAMPLE] weights before a step; owned; NULL where nothing is compared */
@@ -44,7 +45,7 @@ struct updates {
  * cost. */
 enum { UPDATES_SAMPLE = 4096 };
 
-/* Of the range [first, first + n) of the flat block. */
+/* Begins the updates of the range [first, first + n) of the flat block. */
 int updates_init(struct updates *u, const struct server_policy *policy, const struct rank_env *env,
                  size_t first, size_t n, const struct run_state *from, struct err *e);
 void updates_release(struct updates *u);

@@ -1,8 +1,8 @@
 /* The server waits, for pushes or for its answers to leave, while workers may die or come back.
  *
- * MPI does not tell that a peer has died: a receive from it, or a large message to it, is under way
- * for ever. So each wait of the server looks up every few milliseconds whether a worker was lost,
- * and the memory of what is under way with a lost one is not used again. */
+ * MPI does not report a peer's death: a receive from it, or a large message to it, stays under way
+ * for ever. So each wait of the server asks every few milliseconds whether a worker was lost. The
+ * memory of messages with a lost worker is not used again. */
 #include <stdlib.h>
 
 #include "worker/exchange/server/parts.h"
@@ -11,15 +11,16 @@ static const double LOOK_SECONDS = 0.02;
 
 bool server_note_lost(struct server *s)
 {
-    /* asked first: who is lost then is lost in the seat that is known here, or in a later one */
+    /* seats are read first: a worker that is then reported lost is lost in this seat or a later
+     * one */
     s->seats.known = s->env->seats && s->env->seats(s->env->ctx, s->seats.wanted) > 0;
     int W = s->env->comm->workers, ranks[SPEC_WORKERS], n = s->env->lost(s->env->ctx, ranks);
     bool fresh = false;
     for (int i = 0; i < W && s->seats.known; i++) {
         struct client *k = &s->clients[i];
         k->gone = false;
-        k->lost =
-            k->lost || s->seats.wanted[i] > k->seat; /* also where nobody has said so in between */
+        k->lost = k->lost || s->seats.wanted[i] > k->seat; /* also if its loss was not reported in
+                                                        between */
         fresh = fresh || (k->lost && !k->dropped);
     }
     for (int i = 0; i < n; i++) {

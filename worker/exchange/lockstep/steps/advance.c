@@ -46,7 +46,7 @@ void advance_release(struct lockstep *l)
 
 /* ---- the ring -------------------------------------------------------------------------------- */
 
-/* An epoch is over, and what lost workers left in it was handed out. */
+/* Begins an epoch, after what lost workers left in the last one was handed out. */
 static void begin_epoch(struct advance *a)
 {
     if (a->cut.position == 0) {
@@ -55,9 +55,9 @@ static void begin_epoch(struct advance *a)
     }
 }
 
-/* Samples of the next step. What lost workers left goes into the epoch's later steps, each a little
- * larger, so that the epoch has as many as its loops expect; where that is no little, or more than
- * the global batch on one worker, it takes further steps. */
+/* How many samples the next step has. What lost workers left goes into the epoch's later steps,
+ * each a little larger, so that the epoch has as many steps as its loops expect. If the steps would
+ * grow by too much, or beyond the global batch on one worker, the epoch has further steps. */
 static int64_t step_size(const struct lockstep *l)
 {
     const struct advance *a = &l->advance;
@@ -105,7 +105,7 @@ static bool cut_step(struct lockstep *l)
     return true;
 }
 
-/* The step behind the one that was taken last becomes the first, and the ring is filled up. */
+/* Makes the step after the last taken one the first, and fills the ring up. */
 static void move_on(struct lockstep *l)
 {
     struct advance *a = &l->advance;
@@ -135,8 +135,8 @@ void advance_take(struct lockstep *l, struct work *out)
 
 /* ---- workers that are lost ------------------------------------------------------------------- */
 
-/* What a lost worker has of the steps that were cut becomes left[room], and they are made without;
- * how many slices. */
+/* Takes the parts of a lost worker out of all steps that were cut, and writes them to left[room].
+ * Returns how many slices. */
 static int take_parts(struct lockstep *l, int lost, struct slice *left)
 {
     struct advance *a = &l->advance;
@@ -154,8 +154,9 @@ static int take_parts(struct lockstep *l, int lost, struct slice *left)
     return taken;
 }
 
-/* Programs know the end of the run with the steps that were cut. Where they may leave at the end of
- * an epoch (program.open), nobody knows whether another one comes. */
+/* Checks that steps follow in which lost samples can come again. From the steps that were cut
+ * programs know the end of the run. Where they may leave at the end of an epoch (program.open),
+ * nobody knows whether another one comes. */
 static int check_room(const struct lockstep *l, const struct slice *left, int n, struct err *e)
 {
     const struct cursor *cut = &l->advance.cut;
@@ -170,7 +171,8 @@ static int check_room(const struct lockstep *l, const struct slice *left, int n,
     return 0;
 }
 
-/* No step follows. That the run has made all is no reason where some of them count no more. */
+/* Does no step follow? A run that has made all its steps may have more, if some of them no longer
+ * count. */
 static bool is_last(const struct lockstep *l, int n_done)
 {
     bool missing = n_done > 0 && cursor_done(&l->at.cursor);
@@ -203,7 +205,7 @@ int lockstep_lose(struct lockstep *l, const int *lost, int n, const struct slice
         return err_set(e, ERR_MEMORY, "cannot take a lost worker's slices: memory ran out");
     }
     if (!l->under_way) {
-        move_on(l); /* as those have done who began it */
+        move_on(l); /* as the ranks have done that began the step */
     }
     int rc = hand_out_again(l, done, n_done, e);
     for (int i = 0; i < n && rc >= 0; i++) {

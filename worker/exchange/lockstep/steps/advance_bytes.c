@@ -1,7 +1,7 @@
 /* The steps that were cut in advance (advance.c), as bytes for a worker that comes back
  * (survival/hand_over.c): those that were not taken, with what a lost worker has left over. The
- * other one is a process of the same build on the same host, so fields lie there as they are. Its
- * own parts of the steps it finds by its rank.
+ * other process is of the same build, so fields are copied as they are. It finds its own parts of
+ * the steps by its rank.
  *
  *      cut  steps  n  n_left │ n times: cursor behind, whole, counts, starts, last │ leftovers
  */
@@ -10,7 +10,8 @@
 
 #include "worker/exchange/lockstep/steps/lockstep.h"
 
-/* Fields one after the other, into memory or out of it; with `at` NULL only their size counts. */
+/* Fields one after the other, written to memory or read from it. With `at` NULL only their size is
+ * counted. */
 struct flat {
     uint8_t *at;
     size_t n, room;
@@ -31,7 +32,7 @@ static void pass(struct flat *f, void *field, size_t bytes)
     f->n += bytes;
 }
 
-/* The step `nth` of the ring; its first one is a->first. */
+/* Passes step `nth` of the ring, which begins at a->first. */
 static void pass_step(struct lockstep *l, struct flat *f, int nth)
 {
     struct advance *a = &l->advance;

@@ -52,7 +52,8 @@ void lockstep_write(struct lockstep *l, float *words, double time, int64_t ahead
         for (int i = 0; i < W; i++) {
             words[WORDS + i] = (float)control.sizes[i];
         }
-    } else if (l->asked_checkpoint && lockstep_place(l, &place)) { /* it was put off */
+    } else if (l->asked_checkpoint && lockstep_place(l, &place)) { /* a checkpoint that was put
+                                                                      off */
         words[WORD_CHECKPOINT] = 1;
     }
 }

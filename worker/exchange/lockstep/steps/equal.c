@@ -34,7 +34,7 @@ void equal_release(struct equal *q)
     free(q->sums);
 }
 
-/* This rank's, and their squares; nothing, if its program has ended meanwhile. */
+/* Writes this rank's marks and their squares; zeros if its program has ended meanwhile. */
 static void write_sums(struct equal *q, bool known)
 {
     for (size_t i = 0; i < q->n; i++) {
@@ -46,7 +46,7 @@ static void write_sums(struct equal *q, bool known)
 
 static int judge(const struct equal *q, struct err *e)
 {
-    static const double as_the_others = 0.95; /* squares of floats say it no more exactly */
+    static const double as_the_others = 0.95; /* the squares of floats are no more exact */
     const struct rank_env *env = q->l->env;
     double ranks = q->sums[2 * q->n];
     for (size_t i = 0; i < q->n; i++) {
@@ -79,7 +79,7 @@ int equal_check(struct equal *q, struct err *e)
     env->comm->watches = true;
     int rc = comm_wait(env->comm, &q->all.op, e);
     env->comm->watches = false;
-    if (rc == -ERR_CANCELLED) { /* the next exchange goes on without the one that is lost */
+    if (rc == -ERR_CANCELLED) { /* the next exchange goes on without the lost worker */
         err_clear(e);
         return allreduce_cancel(&q->all, e);
     }

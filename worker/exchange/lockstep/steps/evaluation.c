@@ -33,12 +33,13 @@ bool lockstep_evaluates(const struct lockstep *l, struct work *out)
     return true;
 }
 
-/* Programs that are open go on, or all leave; of one that has ended meanwhile nobody knows. */
+/* Agrees whether open programs go on or all leave. Of a program that has ended meanwhile this is
+ * not known. */
 static int agree_to_leave(struct lockstep *l, const struct dev_result *mine, struct err *e)
 {
     const struct left left = {(int)l->sum_words[3], (int)l->sum_words[4], l->sum_words[5],
                               mine->leaves};
-    if (l->at.left) { /* before the step that is left out */
+    if (l->at.left) { /* it was before the step that is left out */
         return 0;
     }
     if (left.n > 0 && left.there > 0) {
@@ -51,8 +52,8 @@ static int agree_to_leave(struct lockstep *l, const struct dev_result *mine, str
     return 0;
 }
 
-/* What was evaluated may be the best so far, which the first rank saves: its program must not be
- * the one that has ended. */
+/* Makes sure that the first rank has a state: the evaluation may be the best so far, which the
+ * first rank saves, and its program may have ended. */
 static int provide(struct lockstep *l, struct err *e)
 {
     struct own_state own = {0};

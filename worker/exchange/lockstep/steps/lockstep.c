@@ -137,7 +137,7 @@ void lockstep_stand_at(struct lockstep *l, const struct lockstep_mark *of, int64
 {
     l->at = *of;
     l->under_way = false;
-    l->at.agenda.spec = l->env->spec; /* that was another process's */
+    l->at.agenda.spec = l->env->spec; /* the copied pointer was another process's */
     l->at.local_step = local_step;
 }
 

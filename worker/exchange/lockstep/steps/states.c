@@ -52,14 +52,14 @@ static int send_all(struct comm *c, struct worker_word *word, const struct dev_r
     return send_block(c, r->host[DEV_STATS], (size_t)head->n_stats, e);
 }
 
-/* Blocks and progress, from rank 0 alone. */
+/* Sends blocks and progress. Only rank 0 calls it. */
 static int send_blocks(struct lockstep *l, float *optim, size_t n_optim, enum save_why why,
                        enum run_outcome outcome, struct err *e)
 {
     struct rank_env *env = l->env;
     struct dev_replica *r = env->replica;
     struct cursor place;
-    lockstep_place(l, &place); /* it is one, where the run may go on from this state */
+    lockstep_place(l, &place); /* a place from which a run may go on */
     struct worker_word word = {
         .saying = SAYS_STATE,
         .rank = env->comm->rank,
@@ -111,7 +111,7 @@ static int send_own(struct lockstep *l, const struct own_state *own, enum save_w
     return rc;
 }
 
-/* This rank's own. A last state cannot wait for a program that is started again. */
+/* Takes this rank's own state. A last state cannot wait for a program that is started again. */
 static int take_own(struct lockstep *l, enum run_outcome outcome, struct own_state *own,
                     struct err *e)
 {
@@ -172,20 +172,20 @@ enum { BLOCKS = 3 }; /* parameters, optimizer state, statistics */
 struct keeping {
     struct rank_env *env;
     struct survivors survivors;
-    float *blocks[BLOCKS];   /* those of the last state; owned */
+    float *blocks[BLOCKS];   /* the blocks of the last state; owned */
     double best;             /* score */
     struct run_state *state; /* owned: too large for a fiber's stack */
     /* where workers have states of their own: */
     struct own_state *own;   /* [workers] the last that came; owned */
     struct own_word *own_of; /* [workers] what it belongs to; version -1: none; owned */
-    struct due {             /* a state that waits for them */
+    struct due {             /* a state that waits for workers' own states */
         bool waits;
         struct state_head head;
         float *blocks[BLOCKS]; /* owned */
     } due;
 };
 
-/* What a wait of the keeper ended with. */
+/* How a wait of the keeper ended. */
 enum taken { TAKEN, SENDER_LOST };
 
 /* Waits for a message of one worker, or of any: enum taken, or negative. */
@@ -223,7 +223,7 @@ static int take_block(struct keeping *k, int from, float **block, int64_t n, str
     message_recv(&m, k->env->comm, from, TAG_BLOCK, &none, 1, *block, (size_t)n);
     int rc = wait_for(k, &m, e);
     if (rc == SENDER_LOST && m.op.torn) {
-        *block = NULL; /* belongs to the message that may still come */
+        *block = NULL; /* a message may still be written to it */
     }
     return rc;
 }
@@ -249,7 +249,7 @@ static bool has_own_of(const struct keeping *k, int rank, const struct state_hea
     return k->own_of[rank].version == head->version && k->own_of[rank].why == head->why;
 }
 
-/* Those of another one are none of this state's. */
+/* Saves a state, with the own states that belong to it. */
 static int save_state(struct keeping *k, const struct state_head *head, float *const *blocks,
                       struct err *e)
 {
@@ -281,8 +281,8 @@ static int save_state(struct keeping *k, const struct state_head *head, float *c
     return k->env->save ? k->env->save(k->env->ctx, k->state, e) : 0;
 }
 
-/* Saves the state that is due, once each worker that is left has sent its own. The first worker may
- * have given the last state by then, while another one's own was still on its way. */
+/* Saves the state that is due, once each remaining worker has sent its own. By then the first
+ * worker may have sent the last state, while another worker's own was still on its way. */
 static int save_due(struct keeping *k, struct state_head *last, struct err *e)
 {
     struct due *d = &k->due;
@@ -304,8 +304,8 @@ static int save_due(struct keeping *k, struct state_head *last, struct err *e)
     return rc;
 }
 
-/* A state that is complete but for what workers have of their own. The last one is written when all
- * workers have made their last step: before that, another of them may have to give it. */
+/* Takes a state that is complete except for workers' own states. The last state is written when all
+ * workers have made their last step; before that another worker may have to send it. */
 static int follow_state(struct keeping *k, const struct worker_word *w, struct state_head *last,
                         struct err *e)
 {
@@ -321,7 +321,7 @@ static int follow_state(struct keeping *k, const struct worker_word *w, struct s
         *last = w->state;
         return save_state(k, &w->state, k->blocks, e);
     }
-    for (int i = 0; i < BLOCKS; i++) { /* a better one may come before the last worker's own */
+    for (int i = 0; i < BLOCKS; i++) { /* a better state may come before the last worker's own */
         float *before = k->due.blocks[i];
         k->due.blocks[i] = k->blocks[i];
         k->blocks[i] = before;
@@ -368,10 +368,11 @@ static int follow(struct keeping *k, const struct worker_word *w, struct state_h
         break;
     }
     rc = survivors_hear(&k->survivors, w, k->best, e);
-    return rc < 0 ? rc : save_due(k, last, e); /* one that lacked may be lost */
+    return rc < 0 ? rc : save_due(k, last, e); /* the worker whose own state was missing may be
+                                                  lost */
 }
 
-/* Takes words until the last state is there; *last: its head. */
+/* Takes messages until the last state has come; *last: its head. */
 static int serve(struct keeping *k, struct state_head *last, struct err *e)
 {
     struct rank_env *env = k->env;
@@ -433,7 +434,7 @@ int lockstep_serve(struct rank_env *env, const struct run_state *from, struct er
     }
     env->comm->deadline = deadline;
     if (rc < 0) {
-        comm_abandon(env->comm); /* a block may still be coming */
+        comm_abandon(env->comm); /* a message may still be written to a block */
     }
     release(&k);
     return rc < 0 ? rc : last.outcome;

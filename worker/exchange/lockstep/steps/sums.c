@@ -1,5 +1,5 @@
-/* Sums of a few floats over all ranks, and what is told where the ranks' programs are not at the
- * same place: see lockstep.h. */
+/* Sums of a few floats over all ranks, and the errors where the ranks' programs are not at the same
+ * place: see lockstep.h. */
 #include "worker/exchange/lockstep/steps/lockstep.h"
 
 #include <stdio.h>

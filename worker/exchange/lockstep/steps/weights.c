@@ -33,7 +33,7 @@ double lockstep_correct(const struct lockstep *l, const float *words, double pla
     return weight > 0 ? planned / weight : 0;
 }
 
-/* Samples of the step that a gradient belongs to. */
+/* Samples of the step to which a gradient belongs. */
 static double planned(const struct lockstep *l, bool further)
 {
     return (double)(further ? l->done_count : l->slice.count);
@@ -92,7 +92,7 @@ bool weighing_judge(void *ctx, const float *sums, double *scale)
         *scale = lockstep_correct(l, sums, planned(l, further));
     }
     if (words[WORD_LEFT] > 0) {
-        return false; /* weighing_left() says what follows */
+        return false; /* weighing_left() decides what follows */
     }
     if (first && voided) {
         log_warn("sync",

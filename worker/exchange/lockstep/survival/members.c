@@ -37,7 +37,7 @@ struct told {
     bool lost[SPEC_WORKERS];
 };
 
-/* Seats first: who is lost then is so in the seat that is known here, or in a later one. */
+/* Reads seats first: a worker that is then reported lost is lost in this seat or a later one. */
 static void ask(const struct rank_env *env, struct told *t)
 {
     size_t W = (size_t)env->comm->workers;

@@ -9,7 +9,7 @@
  *                                                  └── programs leave, or give no gradient
  *                                                      (weights.h)
  *
- * So a strategy that makes one update from one sum in each step has nothing of this in its own file
+ * So a strategy that makes one update from one sum in each step needs none of this in its own file
  * (sync.c). Inside worker/exchange/lockstep only. */
 #ifndef WORKER_EXCHANGE_LOCKSTEP_SURVIVAL_STEP_SUM_H
 #define WORKER_EXCHANGE_LOCKSTEP_SURVIVAL_STEP_SUM_H

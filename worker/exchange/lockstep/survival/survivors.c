@@ -387,7 +387,8 @@ static int decide(struct survivors *s, double best, struct err *e)
         v.sizes[i] = size_of(s, i);
     }
     s->asking = false;
-    s->comes.rank = s->comes.asked ? -1 : s->comes.rank; /* one that is not ready stays let in */
+    s->comes.rank = s->comes.asked ? -1 : s->comes.rank; /* a newcomer that is not ready stays let
+                                                            in */
     forget_words(s);
     tell_changes(s, &v);
     return tell_all(s, &v, e);
@@ -417,7 +418,7 @@ int survivors_hear(struct survivors *s, const struct worker_word *w, double best
         return survivors_look(s, e);
     }
     if (w->standing.round != s->members.round) {
-        return 0; /* another one was lost meanwhile, and all were asked again */
+        return 0; /* another worker was lost meanwhile, and all were asked again */
     }
     if (w->saying == SAYS_FINISHED) {
         return finish(s, w, e);
