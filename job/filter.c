@@ -36,7 +36,7 @@ static bool number_of(const char *text, double *out)
     return end != text && !*end && isfinite(*out);
 }
 
-/* The sign that a condition has at `at`; SIGNS: none. */
+/* The operator that a condition has at `at`; SIGNS: none. */
 static size_t sign_at(const char *at)
 {
     size_t i = 0;
@@ -91,7 +91,8 @@ int filter_parse(struct filter *f, const char *text, struct err *e)
     }
 }
 
-/* What is compared: below, equal or above; NAN: the two have no order. */
+/* The difference of a value and the condition's: below, equal or above 0; NAN: the two have no
+ * order. */
 static double difference(const struct condition *c, const struct filter_value *v)
 {
     if (v->kind == VALUE_NUMBER) {
@@ -103,7 +104,7 @@ static double difference(const struct condition *c, const struct filter_value *v
 bool condition_holds(const struct condition *c, const struct filter_value *v)
 {
     double d = v->kind == VALUE_NONE ? NAN : difference(c, v);
-    if (isnan(d)) { /* a number is no text */
+    if (isnan(d)) { /* a number and a text cannot be compared */
         return c->test == FILTER_IS_NOT && v->kind != VALUE_NONE;
     }
     switch (c->test) {

@@ -1,12 +1,12 @@
-/* Conditions on a job's document, as lists are filtered by them:
+/* Conditions on a job's document, by which lists are filtered:
  *
  *     spec.strategy.type=sync,metrics.best_test_accuracy>=0.98
  *     └── path ────────┘│└ value
  *                       operator: = != >= <= > <
  *
- * All of them must hold. A number is compared as one, text character by character; what is missing
- * or null fulfils no condition. http/openapi/schemas.c knows which paths a job has, the store where
- * their values are kept.
+ * All of them must hold. Numbers are compared as numbers, texts character by character. A value
+ * that is missing or null fulfils no condition. http/openapi/schemas.c knows which paths a job has;
+ * the store knows where their values are kept.
  */
 #ifndef JOB_FILTER_H
 #define JOB_FILTER_H
@@ -40,21 +40,22 @@ struct filter {
     int n;
 };
 
-/* A value of a job, as it is compared and sorted. */
+/* A value of a job, for comparing and sorting. */
 struct filter_value {
     enum { VALUE_NONE, VALUE_NUMBER, VALUE_TEXT } kind;
-    double number;          /* of VALUE_NUMBER */
-    char text[FILTER_TEXT]; /* of VALUE_TEXT; what is longer is cut */
+    double number;          /* if VALUE_NUMBER */
+    char text[FILTER_TEXT]; /* if VALUE_TEXT; a longer text is cut */
 };
 
 /* ERR_INVALID says which condition is wrong, and how. */
 int filter_parse(struct filter *f, const char *text, struct err *e);
-/* Has it the form of a path? */
+/* Does the text have the form of a path? */
 bool filter_is_path(const char *path);
 bool condition_holds(const struct condition *c, const struct filter_value *v);
-/* Numbers, texts without quotes, true and false as texts; anything else is VALUE_NONE. */
+/* The value of a JSON text. Numbers are numbers; texts lose their quotes; true and false are texts;
+ * anything else is VALUE_NONE. */
 struct filter_value filter_value_of(struct jsontext v);
-/* By kind, then by value; texts as strcasecmp does, then as strcmp. -1, 0 or 1. */
+/* Orders by kind, then by value; texts by strcasecmp(), then by strcmp(). -1, 0 or 1. */
 int filter_compare(const struct filter_value *a, const struct filter_value *b);
 
 #endif

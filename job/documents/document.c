@@ -46,7 +46,7 @@ void document_problem(const struct document *d, const char *key, const char *fmt
     jsonx_problem(d->problems, pointer, "%s", message);
 }
 
-/* The value of a key that must be there; NULL once it was reported. */
+/* The value of a key that must be there; NULL: it is missing, and this was reported. */
 static const json_t *need(const struct document *d, const char *key)
 {
     const json_t *v = d->j ? json_object_get(d->j, key) : NULL;

@@ -24,7 +24,7 @@ static double clamp(double x, double low, double high)
     return x < low ? low : x > high ? high : x;
 }
 
-struct nodes { /* and what they share out */
+struct nodes { /* the nodes, and what they share out */
     int n;
     const double *a, *k;  /* [n] seconds of a step: a + k x samples */
     const int *max_batch; /* [n], or NULL */
@@ -37,8 +37,8 @@ static int upper(const struct nodes *of, int i)
     return most && most[i] > 0 && most[i] < of->B ? most[i] : of->B;
 }
 
-/* Gives `left` samples away (or takes them back) in steps of `unit`, always where the ideal is
- * farthest off. Returns what could not be moved. */
+/* Gives `left` samples away (or takes them back) in steps of `unit`, always to the node that is
+ * farthest from its ideal. Returns what could not be moved. */
 static int settle(const struct nodes *of, int left, int unit, const double *ideal, int *sizes)
 {
     while (abs(left) >= unit) {
@@ -66,8 +66,8 @@ static bool flat(double k) /* its time does not grow with the minibatch */
     return !(k > LEAST_K);
 }
 
-/* What each gets at the cut `T`; flat nodes, whose line no cut finds, get up to `most`. Returns the
- * sum. */
+/* What each node gets at the cut `T`. Flat nodes, whose line no cut finds, get up to `most`.
+ * Returns the sum. */
 static double cut_at(const struct nodes *of, double T, double most, double *ideal)
 {
     double sum = 0;
@@ -79,8 +79,8 @@ static double cut_at(const struct nodes *of, double T, double most, double *idea
     return sum;
 }
 
-/* The exact split into fractions. Flat nodes first: they take their largest minibatches, or share
- * what the others' least ones leave. */
+/* The exact split, in fractions of samples. Flat nodes come first: they get their largest
+ * minibatches, or share what the others' least ones leave. */
 static void cut(const struct nodes *of, double *ideal)
 {
     double low = 0, high = 0;
@@ -133,7 +133,7 @@ double assign_equal_finish(const double *a, const double *k, const int *max_batc
     }
     if (left > 0 && sizes[fastest] + left <= upper(&nodes, fastest)) {
         sizes[fastest] +=
-            left; /* B is no multiple of the quantum: the fastest takes the remainder */
+            left; /* B may be no multiple of the quantum: then the fastest takes the remainder */
         left = 0;
     }
     left = settle(&nodes, left, 1, ideal, sizes);
@@ -156,8 +156,9 @@ static void split_equally(int B, int workers, int *sizes)
     }
 }
 
-/* In proportion of the weights within the bounds: the split of nodes whose speeds are the weights.
- */
+/* Splits in proportion to the weights, within the bounds: as for nodes whose speeds are the
+ * weights.
+ * */
 static bool split_by_weights(const struct batching_spec *b, int workers, int *sizes)
 {
     double a[SPEC_WORKERS] = {0}, k[SPEC_WORKERS], most = 0;
@@ -179,8 +180,8 @@ int assign_limit(const struct batching_spec *b, const struct profile *p)
     return b->max_batch > 0 && (limit == 0 || b->max_batch < limit) ? b->max_batch : limit;
 }
 
-/* As equally as the memory allows of nodes of which nothing else is known. False: nobody has a
- * limit that matters, or they are too small together. */
+/* Splits as equally as the memory allows, for nodes of which nothing else is known. False: no limit
+ * matters, or the limits are too small together. */
 static bool split_within_limits(const struct batching_spec *b, int workers,
                                 const struct profile *const *profiles, int *sizes)
 {
@@ -267,7 +268,7 @@ int assign_first(struct assignment *out, const struct batching_spec *b, int work
     }
     int given = b->n_sizes > 0 ? b->n_sizes : b->n_weights;
     if (b->policy == BATCH_STATIC &&
-        given != workers) { /* fewer nodes are left than the job was written for */
+        given != workers) { /* fewer nodes remain than the job was written for */
         return err_set(e, ERR_INVALID, "the job gives minibatches for %d workers, and there are %d",
                        given, workers);
     }

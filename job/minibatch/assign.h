@@ -10,11 +10,11 @@
 struct assignment {
     int version; /* 1 is the first */
     int workers;
-    int sizes[SPEC_WORKERS]; /* sum to the global batch; all 0 while that is not known */
-    int64_t step;            /* at which it was decided */
+    int sizes[SPEC_WORKERS]; /* their sum is the global batch; all 0 while that is not known */
+    int64_t step;            /* the step at which it was decided */
     char reason[240];        /* a sentence: "slow computes 3.9x slower than the median" */
-    /* Of computing a step: with the sizes before, 0 if that was not measured; with these, by the
-     * lines: of a measured step as much as they say that it becomes longer or shorter. */
+    /* Seconds of computing a step. Measured: with the sizes before; 0: not measured. Predicted: the
+     * measured step times the change that the lines predict for the new sizes. */
     double measured_seconds, predicted_seconds;
 };
 
@@ -28,13 +28,14 @@ struct assignment {
  * CPUs, 8 on GPUs). */
 int assign_first(struct assignment *out, const struct batching_spec *b, int workers,
                  const struct profile *const *profiles, int quantum, struct err *e);
-/* The most samples that a worker with a minibatch of `size` gets in one step, where the training
- * set has so many samples (0: not known). A global batch above them is never full: workers that
- * step together share the set as they would share the batch; of a server, each gets at most all. */
+/* The most samples that a worker with a minibatch of `size` gets in one step. samples: the training
+ * set's; 0: not known. A larger global batch is never full. Then workers that step together share
+ * the training set as they would share the batch; under a server each gets at most the whole
+ * set. */
 int assign_slice(const struct jobspec *spec, int size, int64_t samples);
-/* Minibatches become what a step takes of them, where the training set has so many samples (0: not
- * known): of workers that step together the shares of those, in the same proportions; of a server
- * each at most all. */
+/* Reduces minibatches to what a step takes. samples: the training set's; 0: not known. If workers
+ * step together, they share the training set in the same proportions; under a server each gets at
+ * most the whole set. */
 void assign_taken(int *sizes, int workers, bool together, int64_t samples);
 /* The largest minibatch of a node, by its memory and by the job; 0: there is no limit. The profile
  * may be NULL. */
@@ -46,8 +47,10 @@ int assign_limit(const struct batching_spec *b, const struct profile *p);
 double assign_equal_finish(const double *a, const double *k, const int *max_batch, int workers,
                            int B, int min_batch, int quantum, int *sizes);
 
-/* As the API has it. names: [a->workers] nodes; time: when it was decided. A new reference. */
+/* The assignment in the API's form. names: [a->workers] nodes; time: when it was decided. A new
+ * reference. */
 json_t *assignment_json(const struct assignment *a, const char *const *names, const char *time);
-int assignment_version(const json_t *assignment); /* of what assignment_json() gave; 0 for NULL */
+int assignment_version(const json_t *assignment); /* the version in assignment_json()'s document; 0
+                                                     for NULL */
 
 #endif

@@ -3,11 +3,11 @@
  *      rows ─► profile ─► steady ─► the equal-finish split (assign.h) ─► is it worth it? ─► current
  *              a + k*b    has it held?                                  gain, rows, noise
  *
- * Why they change is said by reason.c, which compares the latest rows.
+ * reason.c says why they change; it compares the latest rows.
  *
- * The noise of a prediction is that of its lines: each has the deviation of its steps by the root
- * of how many are remembered. Where nothing changes but the noise, the slowest of several nodes is
- * one that was measured too slow, so that a few standard errors are asked for. */
+ * A prediction has the noise of its lines: for each line the deviation of its steps, divided by the
+ * root of the number of remembered steps. Where only noise changes, the slowest of several nodes is
+ * one that was measured too slow. So a change must promise a few standard errors. */
 #include "job/minibatch/balancer.h"
 
 #include <math.h>
@@ -20,13 +20,14 @@
 #include "job/sample.h"
 
 enum { ENOUGH_ROWS = 4 };
-enum { COUNTED = 4 }; /* of the steps of a window, where there must be so many */
+enum { COUNTED = 4 }; /* at most so many steps of a window count as rows */
 
 static const double GAIN =
-    0.05; /* a change soon after another must promise at least this share of a step */
+    0.05; /* a change soon after another one must promise at least this share of a step */
 static const double LEAST_GAIN =
-    0.02; /* and later this: a change costs a tenth of a step, and pays for it in a few */
-static const double ERRORS = 3.5; /* of the gain: docs/results/bench-balance.md */
+    0.02; /* later at least this: a change costs a tenth of a step, and pays for itself in a few
+             steps */
+static const double ERRORS = 3.5; /* standard errors of the gain: docs/results/bench-balance.md */
 
 int balancer_init(struct balancer *b, const struct batching_spec *batching, int workers,
                   int quantum, const struct profile *const *profiles, const char *const *names,
@@ -127,7 +128,7 @@ void balancer_release(struct balancer *b)
     b->limits = NULL;
 }
 
-/* Steps of a window are one observation. */
+/* Observes the steps of a window as one observation. */
 static void observe(struct balancer *b, int worker, const struct window *w)
 {
     const struct limit *limit = &b->limits[worker];
@@ -138,7 +139,7 @@ static void observe(struct balancer *b, int worker, const struct window *w)
     seconds = fmax(seconds, limit->seconds);
     int counted = w->steps < COUNTED ? w->steps : COUNTED;
     steady_observe(&b->steady[worker], &b->profiles[worker], w->batch, seconds, counted);
-    if (w->batch == b->current.sizes[worker]) { /* of the old size they still come for a while */
+    if (w->batch == b->current.sizes[worker]) { /* steps of the old size still come for a while */
         struct latest *l = &b->latest[worker];
         l->count = b->rows_since[worker] == 0 ? 0 : l->count;
         l->seconds[l->count++ % BALANCER_LATEST] = seconds;
@@ -181,29 +182,29 @@ struct line balancer_line(const struct balancer *b, int worker)
     return steady_line(&b->steady[worker], &b->profiles[worker]);
 }
 
-/* A step's time by the line that counts, with the minibatch of now. */
+/* A step's time with the current minibatch, by the line that counts. */
 static double line_seconds(const struct balancer *b, int worker)
 {
     struct line line = balancer_line(b, worker);
     return line.a + line.k * b->current.sizes[worker];
 }
 
-/* The middle one of a worker's latest observations with its present minibatch, so that neither a
- * cold first step nor one that stood still is its speed; 0: there is none. */
+/* The median of a worker's latest observations with its current minibatch, so that neither a cold
+ * first step nor a stall counts as its speed; 0: there is none. */
 static double measured(const struct balancer *b, int worker)
 {
     const struct latest *l = &b->latest[worker];
     double sorted[BALANCER_LATEST];
     int n = l->count < BALANCER_LATEST ? (int)l->count : BALANCER_LATEST;
-    if (b->rows_since[worker] == 0) { /* the ring is of the minibatch before */
+    if (b->rows_since[worker] == 0) { /* the ring still has the last minibatch */
         return 0;
     }
     memcpy(sorted, l->seconds, sizeof sorted);
     return median_of(sorted, n);
 }
 
-/* A step with the present minibatches, which is as long as the slowest worker's; 0: some worker has
- * not been measured with its own. */
+/* The time of a step with the current minibatches, which is the slowest worker's; 0: some worker
+ * has not been measured with its own. */
 static double measured_step(const struct balancer *b)
 {
     double longest = 0;
@@ -217,7 +218,7 @@ static double measured_step(const struct balancer *b)
     return longest;
 }
 
-/* In words; every worker has been measured. */
+/* Writes the reason. Every worker has been measured. */
 static void give_reason(const struct balancer *b, struct assignment *next)
 {
     double seconds[SPEC_WORKERS];
@@ -236,7 +237,7 @@ static void give_reason(const struct balancer *b, struct assignment *next)
     reason_print(&s, next->sizes, next->reason, sizeof next->reason);
 }
 
-/* The first worker whose minibatch its memory does not hold, or -1. */
+/* The first worker whose minibatch does not fit into its memory, or -1. */
 static int find_overfull(const struct balancer *b)
 {
     for (int i = 0; i < b->workers; i++) {
@@ -247,8 +248,8 @@ static int find_overfull(const struct balancer *b)
     return -1;
 }
 
-/* Standard error of the predicted gain, as a share of a step: a step is as long as that of the
- * slowest now, and a new one as the mean of all, weighted by their minibatches. */
+/* Standard error of the predicted gain, as a share of a step. The current step takes as long as the
+ * slowest worker's; the new one takes the mean of all, weighted by their minibatches. */
 static double gain_error(const struct balancer *b, const int *next, int slowest)
 {
     double sum = 0;
@@ -261,8 +262,8 @@ static double gain_error(const struct balancer *b, const int *next, int slowest)
     return sqrt(sum);
 }
 
-/* What a change must promise: less the more rows speak for it, but more than their noise can make
- * up. There are enough of each. */
+/* The gain that a change must promise. It is smaller the more rows speak for the change, but larger
+ * than their noise. Every worker has enough rows. */
 static double gain_asked(const struct balancer *b, const int *next, int slowest)
 {
     int64_t rows = INT64_MAX;
@@ -273,7 +274,7 @@ static double gain_asked(const struct balancer *b, const int *next, int slowest)
     return fmax(fmin(alone, b->gain), b->errors * gain_error(b, next, slowest));
 }
 
-/* What would be, by the lines that count; false: the bounds cannot hold the batch. */
+/* Predicts the next assignment by the lines that count; false: the bounds cannot hold the batch. */
 static bool predict(const struct balancer *b, struct assignment *next)
 {
     double a[SPEC_WORKERS], k[SPEC_WORKERS];
@@ -292,7 +293,7 @@ static bool predict(const struct balancer *b, struct assignment *next)
     return next->predicted_seconds >= 0;
 }
 
-/* The worker whose step is the longest by its line. */
+/* The worker with the longest step by its line. */
 static int find_slowest(const struct balancer *b, double *seconds)
 {
     int slowest = 0;
@@ -307,8 +308,9 @@ static int find_slowest(const struct balancer *b, double *seconds)
     return slowest;
 }
 
-/* What a person is told of a step before and after. The lines, which remember more steps than are
- * measured, may be above or below those: what they say of both gives the measured step's change. */
+/* Fills in the seconds of a step before and after, for people. The lines remember more steps than
+ * the measured ones and may be above or below them. So the ratio of the lines' predictions is
+ * applied to the measured step. */
 static void tell_seconds(const struct balancer *b, struct assignment *next)
 {
     double fitted;
@@ -319,7 +321,7 @@ static void tell_seconds(const struct balancer *b, struct assignment *next)
     }
 }
 
-/* `next` is the assignment from now on. */
+/* Makes `next` the assignment from now on. */
 static void adopt(struct balancer *b, struct assignment *next, int overfull, int64_t step)
 {
     double fitted_seconds = next->predicted_seconds;
@@ -354,7 +356,8 @@ bool balancer_decide(struct balancer *b, int64_t step)
         return false;
     }
     int overfull =
-        find_overfull(b); /* such an assignment never comes into force: no row of it is ever seen */
+        find_overfull(b); /* such an assignment never comes into force, so no row of it ever
+                             comes */
     for (int i = 0; i < b->workers && overfull < 0; i++) {
         if (b->rows_since[i] < ENOUGH_ROWS) {
             return false;

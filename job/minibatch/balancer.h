@@ -14,11 +14,11 @@
 /* The fastest step that a worker's CPU quota allows. */
 struct limit {
     int batch;
-    double seconds; /* of a step of that many samples, at least; 0: nothing is known of a quota */
+    double seconds; /* the least time of a step of that many samples; 0: no quota is known */
 };
 
-/* Of five observations the middle one is of a new speed once three are, which is when minibatches
- * follow it at the earliest (profile.c). */
+/* The median of five observations shows a new speed once three do. That is also the earliest time
+ * at which minibatches follow it (profile.c). */
 enum { BALANCER_LATEST = 5 };
 
 /* The newest observations of a worker since the last change, in a ring. */
@@ -32,12 +32,13 @@ struct balancer {
     int workers, quantum;
     struct assignment current;
     struct profile *profiles; /* [workers], owned */
-    struct steady *steady;    /* [workers], what minibatches are made from; owned */
+    struct steady *steady;    /* [workers], the lines from which minibatches are made; owned */
     int64_t *rows_since;      /* [workers], observations since the last change; owned */
     struct latest *latest;    /* [workers]; owned */
-    struct window *windows;   /* [workers], steps that are taken together; owned */
+    struct window *windows;   /* [workers], steps that count as one observation; owned */
     struct limit *limits;     /* [workers]; owned */
-    int64_t changes, kept;    /* made; not made because the gain was too small */
+    int64_t changes, kept;    /* changes made, and changes not made because the gain was too
+                                 small */
     double gain;   /* a change soon after another one must predict at least this gain, as a share of
                       the step time (0.05); later less is enough */
     double now;    /* seconds of the job: of the newest row */
@@ -54,25 +55,27 @@ void balancer_release(struct balancer *b);
  * ended, in seconds since the job's start. */
 void balancer_observe(struct balancer *b, int worker, int batch, double compute_seconds,
                       double now);
-/* No more steps come: the last ones count as an observation, though they cover too little time. */
+/* Call it when no more steps come: the last steps count as an observation, though they cover too
+ * little time. */
 void balancer_flush(struct balancer *b);
 /* A worker with a CPU quota needs at least `seconds` for a step of `batch` samples, if steps follow
  * one another. Single steps may be faster, because a worker that waits for others has quota left; a
  * larger minibatch would use that up. From now on its steps of that minibatch count as at least so
  * long, and steps of other minibatches are ignored. 0 seconds: it has no quota. */
 void balancer_limit(struct balancer *b, int worker, int batch, double seconds);
-/* The line that a worker's minibatches are made from. */
+/* The line from which a worker's minibatches are made. */
 struct line balancer_line(const struct balancer *b, int worker);
-/* A step cannot have the global batch, since the training set has only `samples`: from now on
- * minibatches are shares of those, the current ones in the same proportions. false: nothing
- * changes, since there are enough, or too few to give each worker its least minibatch. */
+/* Call it when the training set has only `samples`, so that a step cannot have the global batch.
+ * From now on minibatches are shares of `samples`; the current ones keep their proportions. false:
+ * nothing changes, since there are enough samples, or too few to give each worker its least
+ * minibatch. */
 bool balancer_narrow(struct balancer *b, int64_t samples);
 /* The current minibatches as shares of another global batch, in the same proportions.
  * sizes[b->workers]. */
 void balancer_share(const struct balancer *b, int global_batch, int *sizes);
 enum balance { BALANCE_STANDS, BALANCE_CHANGED };
-/* A user's program has told its global batch. BALANCE_CHANGED: `current` has first sizes for it,
- * and a version of its own; BALANCE_STANDS: its sizes had that sum already; negative: the batch
+/* A user's program has reported its global batch. BALANCE_CHANGED: `current` has first sizes for
+ * it, and a version of its own; BALANCE_STANDS: its sizes had that sum already; negative: the batch
  * cannot be shared out. */
 int balancer_take_batch(struct balancer *b, int global_batch, struct err *e);
 /* true if a new assignment was made (in b->current). Only with `dynamic`. */

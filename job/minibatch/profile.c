@@ -17,15 +17,16 @@
 #include "common/err.h"
 
 static const double FORGET = 0.97;  /* memory of about 33 steps */
-static const double RECENT = 0.1;   /* what a step adds to the deviation */
+static const double RECENT = 0.1;   /* weight of a new step in the deviation */
 static const double OUTLIER = 4;    /* deviations */
 static const double CONSTANT = 0.6; /* deviations */
-static const double SPREAD = 0.05;  /* of minibatches, relative: below it a cannot be seen */
+static const double SPREAD = 0.05;  /* relative spread of minibatches: below it a is not known */
 static const double SLOPE = 0.15;   /* standard error of k, relative to the line through the origin:
                                        above it k is not known */
-static const double NOISE = 0.01;   /* least deviation that is believed, relative */
-static const double DRIFT = 1, ALARM = 8; /* deviations: three outliers in a row are a change of
-                                             speed, and six steps that are two and a half off */
+static const double NOISE = 0.01;   /* the least relative deviation that is believed */
+static const double DRIFT = 1, ALARM = 8; /* in deviations: three outliers in a row are a change of
+                                             speed, and so are six steps that are two and a half
+                                             off */
 enum { YOUNG = 3, ENOUGH = 5 };
 
 void profile_init(struct profile *p)
@@ -53,7 +54,7 @@ static bool sizes_differ(const struct profile *p)
 }
 
 /* Are the minibatches far enough apart, for the noise of their times, to tell a from k*b? A slope
- * made of noise would be kept for as long as the minibatch stays what that slope made it. */
+ * that is noise would be kept, since the minibatch that it leads to stays the same. */
 static bool slope_known(const struct profile *p)
 {
     double b = p->sb / p->weight, t = p->st / p->weight, bb = p->sbb / p->weight - b * b;
@@ -61,8 +62,8 @@ static bool slope_known(const struct profile *p)
         return false;
     }
     if (p->weight < ENOUGH) {
-        return p->count < ENOUGH; /* a first guess; after a change of speed the line of before is
-                                     better than one */
+        return p->count < ENOUGH; /* a first guess is needed; after a change of speed the old line
+                                     is better than a guess */
     }
     double covered = p->sbt / p->weight - b * t,
            left = p->stt / p->weight - t * t - covered * covered / bb;
@@ -87,7 +88,7 @@ static void fit(struct profile *p)
         return;
     }
     double k = (p->sbt / p->weight - b * t) / (p->sbb / p->weight - b * b), a = t - k * b;
-    /* what the line through the origin misses of a constant, as a mean square: noise alone does not
+    /* the mean square that the line through the origin misses of a constant: noise alone does not
      * make a constant */
     double missed = (p->st * t - p->sbt * p->sbt / p->sbb) / p->weight;
     if (k > 0 && a >= 0) {
@@ -102,7 +103,8 @@ static void fit(struct profile *p)
     }
 }
 
-/* The time nearest to `seconds` that a step of `batch` samples may take by what is known. */
+/* Of the times that a step of `batch` samples may take by what is known, the one nearest to
+ * `seconds`. */
 static double expected(const struct profile *p, int batch, double seconds)
 {
     if (!(p->weight > 0)) {
@@ -118,7 +120,7 @@ static double expected(const struct profile *p, int batch, double seconds)
 
 static void scale_past(struct profile *p, double ratio)
 {
-    double keep = 2 / (p->weight > 2 ? p->weight : 2); /* as if it were two steps */
+    double keep = 2 / (p->weight > 2 ? p->weight : 2); /* keeps as much as of two steps */
     p->a *= ratio;
     p->k *= ratio;
     p->weight *= keep;
@@ -130,10 +132,11 @@ static void scale_past(struct profile *p, double ratio)
     p->deviation *= ratio;
 }
 
-/* Has the node changed its speed? Page's cumulative sum (1954), for slower and for faster:
- * residuals in deviations, each less DRIFT and none more than an outlier, add up while they speak
- * for it. The deviation is the one of before: a new speed must not hide in the noise that it makes.
- * The time of a step now over what it was since they began; 0: it has not. */
+/* Has the node changed its speed? It uses Page's cumulative sums (1954), one for slower and one for
+ * faster. They add up residuals in deviations, each less DRIFT and at most an outlier, while these
+ * point in one direction. The deviation is the one before the change, since a new speed must not
+ * hide in the noise that it makes. Returns the time of a step since the sum began, divided by the
+ * time before; 0: no change. */
 static double changed(struct profile *p, double likely, double seconds, int steps, double deviation)
 {
     struct drift *const ways[] = {&p->slower, &p->faster};
@@ -144,7 +147,8 @@ static double changed(struct profile *p, double likely, double seconds, int step
                speaks = fmax(-OUTLIER, fmin(off, OUTLIER));
         if (speaks == OUTLIER && d->sum < OUTLIER - DRIFT) {
             *d = (struct drift){.sum = d->sum, .deviation = d->deviation}; /* what came before the
-                                                                  first outlier was noise */
+                                                                              first outlier was
+                                                                              noise */
         }
         d->sum += speaks - DRIFT;
         d->seconds += seconds;
@@ -163,8 +167,8 @@ static double changed(struct profile *p, double likely, double seconds, int step
     return 0;
 }
 
-/* No less work in less than half the time, among the first steps: those before say nothing about
- * the node. */
+/* Among the first steps: was no less work done in less than half the time? Then the steps before
+ * were cold, and say nothing about the node. */
 static bool was_cold(const struct profile *p, int batch, double seconds)
 {
     return p->count > 0 && p->count < YOUNG && p->weight > 0 && batch * p->weight >= p->sb &&
@@ -186,7 +190,8 @@ void profile_observe_mean(struct profile *p, int batch, double seconds, int step
     }
     double likely = expected(p, batch, seconds),
            deviation = p->deviation > NOISE * likely ? p->deviation : NOISE * likely;
-    bool judged = p->weight >= YOUNG && likely > 0; /* a profile from the store may say anything */
+    bool judged = p->weight >= YOUNG && likely > 0; /* a profile from the store may have any
+                                                       values */
     double bound = judged ? OUTLIER * deviation : INFINITY,
            ratio = judged ? changed(p, likely, seconds, steps, deviation) : 0;
     if (ratio > 0) {
@@ -195,7 +200,7 @@ void profile_observe_mean(struct profile *p, int batch, double seconds, int step
     }
     seconds = fmax(likely - bound, fmin(seconds, likely + bound));
     if (p->weight >
-        0) { /* outliers may come from a new speed: they make the next ones no less so */
+        0) { /* outliers may come from a new speed, so they do not widen the deviation */
         p->deviation =
             (1 - RECENT) * p->deviation + RECENT * 1.25 * fmin(fabs(seconds - likely), 0.5 * bound);
     }

@@ -19,16 +19,16 @@ struct profile {
     double deviation;                     /* of recent residuals, seconds */
     struct drift {
         double sum;             /* sum of deviations in this direction */
-        double seconds, likely; /* of the steps since it began: measured, and by the line */
-        double deviation;       /* of a step before */
+        double seconds, likely; /* time of the steps since it began: measured, and by the line */
+        double deviation;       /* deviation of a step before */
         double lasted;          /* how long it has lasted, in steps of the line's length; each step
                                    counts at least one */
     } slower, faster;           /* evidence that its speed has changed */
-    int64_t turns;              /* changes of speed that were seen */
+    int64_t turns;              /* number of changes of speed seen */
     double lasted;              /* steps that the newest change had lasted when it was seen */
     bool known;    /* a and k were once told apart; until then the line goes through the origin */
-    int max_batch; /* memory limit, 0: none; known also of a node that was never measured, if a
-                      first minibatch did not fit */
+    int max_batch; /* memory limit, 0: none; it may be known although the node was never measured,
+                      if a first minibatch did not fit */
 };
 
 void profile_init(struct profile *p);
@@ -39,8 +39,8 @@ void profile_observe(struct profile *p, int batch, double seconds);
  * for which a new speed has lasted counts all of them. */
 void profile_observe_mean(struct profile *p, int batch, double seconds, int steps);
 double profile_seconds(const struct profile *p, int batch);
-/* Standard error of that time, relative to it: from the noise of a step and the number of steps
- * that are remembered. */
+/* Relative standard error of that time, from the noise of a step and the number of remembered
+ * steps. */
 double profile_error(const struct profile *p, int batch);
 json_t *profile_json(const struct profile *p);
 int profile_read(struct profile *p, const json_t *j); /* negative if malformed */

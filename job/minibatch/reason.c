@@ -4,8 +4,9 @@
  *            └► lines ─► next sizes ┘
  *
  * A line lags behind its node: a new speed must hold before minibatches follow it (steady.h), and
- * one step is a small part of a fit. People see what was measured beside the sentence, so it
- * compares that. Of a line only the form counts, the share of the fixed part in a step. */
+ * one step is a small part of a fit. People see the measured times next to the sentence, so the
+ * sentence compares these. Of a line only the shape counts: the share of the fixed part in a
+ * step. */
 #include "job/minibatch/reason.h"
 
 #include <math.h>
@@ -15,14 +16,15 @@
 #include "common/median.h"
 #include "job/spec/spec.h"
 
-static const double EXPLAINED = 1.5; /* times a ratio of speeds: more has another cause */
+static const double EXPLAINED = 1.5; /* times the ratio of speeds: a larger change has another
+                                        cause */
 static const double AS_FAST = 1.05;  /* ratio of speeds */
-static const double AS_LONG = 1.15;  /* ratio of steps: one below is told in percent */
+static const double AS_LONG = 1.15;  /* ratio of steps; a smaller one is told in percent */
 
-/* The worker that a sentence is about. */
+/* The worker named in a sentence. */
 struct cause {
     int who;       /* -1: nobody */
-    double longer; /* its step by the median one, of two workers by that of the other */
+    double longer; /* its step divided by the median one; with two workers by the other's */
 };
 
 static double off(double x, double median)
@@ -35,7 +37,7 @@ static double line_seconds(const struct line *line, double batch)
     return line->a + line->k * batch;
 }
 
-/* Whether a worker's minibatch moves to where its step comes closer to the median one. */
+/* Does the new minibatch bring a worker's step closer to the median one? */
 static bool follows(const struct speeds *s, const int *next, int worker, double seconds,
                     double median)
 {
@@ -43,8 +45,8 @@ static bool follows(const struct speeds *s, const int *next, int worker, double 
     return seconds > median ? change < 0 : change > 0;
 }
 
-/* Of the workers whose minibatch moves towards the median step, the one whose step ends farthest
- * from it. seconds[workers]: of a step. */
+/* Of the workers whose step comes closer to the median one, the one whose step is farthest from it.
+ * seconds[workers]: of a step. */
 static struct cause find_cause(const struct speeds *s, const int *next, const double *seconds)
 {
     double sorted[SPEC_WORKERS];
@@ -63,7 +65,7 @@ static struct cause find_cause(const struct speeds *s, const int *next, const do
     return (struct cause){.who = who, .longer = who < 0 ? 1 : seconds[who] / others};
 }
 
-/* Time per sample in an equal split: a small minibatch bears more of a step's fixed part, which
+/* Time per sample in an equal split. A small minibatch bears more of a step's fixed part, which
  * does not make its node slower. The page compares nodes so, too (speeds() in
  * static/js/sentences/balance.js). */
 static double sample_seconds(const struct speeds *s, const double *seconds, int worker)
@@ -77,8 +79,7 @@ static double sample_seconds(const struct speeds *s, const double *seconds, int 
                    : seconds[worker] / s->sizes[worker];
 }
 
-/* Who a worker's speed is held against: the median, or of two the other, since the median of two is
- * neither. */
+/* The time with which a worker's is compared: the median, or with two workers the other's. */
 static double others_seconds(const struct speeds *s, const double *seconds, int worker)
 {
     double each[SPEC_WORKERS];
@@ -91,16 +92,16 @@ static double others_seconds(const struct speeds *s, const double *seconds, int 
     return median_of(each, s->workers);
 }
 
-/* Whether a speed, so many times that of others, explains a change. It does where minibatches were
- * equal. One that was made for another speed changes by more, or the other way, as of a fast node
- * whose minibatch has become too large even for it; then how long its step takes explains it. */
+/* Does a speed that is so many times that of others explain a change? It does if minibatches were
+ * equal. A minibatch that was made for another speed may change by more, or the other way: a fast
+ * node's may have become too large even for it. Then the length of its step is the explanation. */
 static bool explains(double times, bool slower, int from, int to)
 {
     double change = (double)(from > to ? from : to) / (from > to ? to : from);
     return slower == (to < from) && change < EXPLAINED * times;
 }
 
-/* What a worker does, as in "computes 4.0 times slower than the median". */
+/* Prints what a worker does: "computes 4.0 times slower than the median". */
 static void print_cause(const struct speeds *s, const int *next, const double *seconds,
                         struct cause cause, char *out, size_t size)
 {

@@ -10,13 +10,13 @@
 struct speeds {
     int workers;
     const int *sizes;         /* [workers] minibatches until now, samples, more than 0 */
-    const double *seconds;    /* [workers] that a step with them takes, as measured lately */
-    const struct line *lines; /* [workers] that the next ones are made from */
+    const double *seconds;    /* [workers] seconds of a step with them, as measured lately */
+    const struct line *lines; /* [workers] the lines from which the next minibatches are made */
     const char *const *names; /* [workers] of their nodes */
 };
 
-/* Why minibatches become next[s->workers], which have the same sum. Who is slow goes by what was
- * measured; where that speaks against the change, by the lines, and the sentence says so. */
+/* Prints why minibatches become next[s->workers], which have the same sum. Measured times say who
+ * is slow. If they contradict the change, the lines say it, and the sentence names this. */
 void reason_print(const struct speeds *s, const int *next, char *out, size_t size);
 
 #endif

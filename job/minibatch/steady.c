@@ -1,17 +1,17 @@
-/* The line that minibatches are made from: see steady.h.
+/* The line from which minibatches are made: see steady.h.
  *
  *      step time   measured ┌──┐             ┌────────────────
  *                ───────────┘  └─────────────┘
  *                what counts                      ┌───────────
  *                ─────────────────────────────────┘ it has held
  *
- * How long a speed has held is counted in steps at the speed before: three steps that take four
- * times as long have held for twelve, because a worker of a server strategy makes only so many
- * while the others go on. The first steps of a node are no turn.
+ * How long a speed has held is counted in steps at the old speed. Three steps that take four times
+ * as long count as twelve, because under a server a slow worker makes fewer steps while the others
+ * go on. The first steps of a node are no turn.
  *
  * A turn that is followed and undone within a minute (or 200 steps, if they take longer) was a load
- * that comes and goes: from then on the node's speed must hold eight times as long, up to 768
- * steps, and an eighth of that again after a turn that stayed. A speed that lasts is always
+ * that comes and goes. From then on the node's speed must hold eight times as long, up to 768
+ * steps. After a turn that stays it must hold an eighth of that. A speed that lasts is always
  * followed. */
 #include "job/minibatch/steady.h"
 
@@ -33,7 +33,7 @@ static double made_seconds(const struct steady *s, int batch)
     return s->made.a + s->made.k * batch;
 }
 
-/* Which way the profile is off the line that the minibatch was made from. */
+/* In which direction the profile is off the line from which the minibatch was made. */
 static int way_off(const struct steady *s, const struct profile *p, int batch, double least)
 {
     double made = made_seconds(s, batch), now = profile_seconds(p, batch),
@@ -51,7 +51,7 @@ void steady_observe(struct steady *s, struct profile *p, int batch, double secon
     if (turned) {
         s->held = p->lasted;
     }
-    if (s->hold > STEADY_HOLD) { /* any speed but that of the minibatch must hold */
+    if (s->hold > STEADY_HOLD) { /* any speed other than the minibatch's must hold */
         int off = way_off(s, p, batch, TURN);
         s->held = off == 0 ? 0 : off == s->off || turned ? s->held : 1;
         s->off = off;

@@ -1,4 +1,4 @@
-/* The line of a node that minibatches are made from. A profile follows a new speed within a few
+/* The line of a node from which minibatches are made. A profile follows a new speed within a few
  * steps; minibatches follow it once it has held for a while, so that a load that comes and goes
  * does not change them back and forth. Pure.
  */
@@ -8,10 +8,10 @@
 #include "job/minibatch/profile.h"
 
 struct steady {
-    struct line made; /* the line that the present minibatch was made from; 0, 0: none */
-    bool waiting;     /* for a new speed to hold; meanwhile `made` counts */
-    double held;      /* for how long it has held, in steps at the speed before */
-    double hold;      /* for how long it must hold */
+    struct line made; /* the line from which the current minibatch was made; 0, 0: none */
+    bool waiting;     /* it waits for a new speed to hold; meanwhile `made` counts */
+    double held;      /* how long the new speed has held, in steps at the old speed */
+    double hold;      /* how long it must hold */
     int off;          /* the new speed: 1 slower than `made`, -1 faster, 0 about as fast */
     int way;          /* `off` of the last new speed that minibatches followed; 0: none yet */
     double at;        /* when that was, seconds of the job */

@@ -1,8 +1,7 @@
 /* Steps that are too short to say how fast a node is. A CPU quota stops a node for the rest of each
- * period, 100 ms on most machines: of steps of 2 ms most are not stopped, and one takes 80 ms.
- * Each alone is far off, and the next ones are off in the same way. So steps of one minibatch are
- * taken together until they cover a stretch of time, and their mean is one observation. A step that
- * is longer than that stands for itself. Pure.
+ * period, 100 ms on most machines. Of steps of 2 ms most are not stopped, and one takes 80 ms. So
+ * each step alone says little. Steps of one minibatch are collected until they cover a stretch of
+ * time, and their mean is one observation. A longer step counts by itself. Pure.
  */
 #ifndef JOB_MINIBATCH_WINDOW_H
 #define JOB_MINIBATCH_WINDOW_H
@@ -13,8 +12,8 @@
 static const double WINDOW_SECONDS = 0.2;
 
 struct window {
-    int batch, steps; /* of so many samples each, so far */
-    int other;        /* minibatch of the step before, if it was not that */
+    int batch, steps; /* steps of `batch` samples each, so far */
+    int other;        /* minibatch of the last step, if it was another one */
     double sum;       /* seconds of computing */
     double began;     /* seconds of the job */
 };

@@ -21,7 +21,7 @@ void bookmark_init(struct bookmark *b, int ranks)
     }
 }
 
-/* {"0": 7} of the ranks whose number is `least` or more. */
+/* {"0": 7}, for the ranks whose number is `least` or more. */
 static json_t *numbers_json(const int64_t *of, int ranks, int64_t least)
 {
     json_t *j = json_object();
@@ -35,7 +35,7 @@ static json_t *numbers_json(const int64_t *of, int ranks, int64_t least)
     return j;
 }
 
-/* Those that are there. An older coordinator wrote none. */
+/* Reads the numbers that are there. An older coordinator wrote none. */
 static void read_numbers(const struct document *d, const char *name, int64_t *out, int ranks)
 {
     if (!document_has(d, name)) {
@@ -107,7 +107,7 @@ int bookmark_read(struct bookmark *out, int ranks, const json_t *j, struct err *
     for (int r = 0; r < ranks; r++) {
         char key[16];
         snprintf(key, sizeof key, "%d", r);
-        if (document_has(&rows, key)) { /* an attempt before may have had fewer */
+        if (document_has(&rows, key)) { /* an earlier attempt may have had fewer ranks */
             document_text(&rows, key, out->rows[r], sizeof out->rows[r]);
         }
     }

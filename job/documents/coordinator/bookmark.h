@@ -1,5 +1,6 @@
 /* Bookmark: how far a coordinator has read of what an attempt's ranks report, so that the next one
- * goes on there. It stands in `detail:monitor`, written whenever something was read for good.
+ * goes on there. The store has it in `detail:monitor`. It is written whenever the coordinator has
+ * finished with what it read.
  *
  *   {"format": 1, …, "facts": "17…-0", "rows": {"0": "17…-3", "1": "0-0"}, "numbers": {"0": 7},
  *    "steps": {"0": 120}, "gone": {"1": 2}, "gate_open": true, "log_offset": 4096,
@@ -7,8 +8,8 @@
  *                                                        the last four where they are known
  *
  * `rows` names the last row of each rank that is on disk. Later ones may have been in the old
- * coordinator's memory only, and are read again. `steps` and `gone` tell what a worker that is lost
- * had not sent yet, whichever coordinator read its last row.
+ * coordinator's memory only, and are read again. `steps` and `gone` tell what a lost worker had not
+ * sent yet, whichever coordinator read its last row.
  */
 #ifndef JOB_DOCUMENTS_COORDINATOR_BOOKMARK_H
 #define JOB_DOCUMENTS_COORDINATOR_BOOKMARK_H
@@ -21,18 +22,19 @@ struct bookmark {
     struct sender from;
     char facts[BOOKMARK_PLACE];   /* place in the stream of facts; "0-0": its beginning */
     char (*rows)[BOOKMARK_PLACE]; /* [ranks], of each rank's stream; owned */
-    int64_t *numbers;             /* [ranks], of the last fact of each in this attempt; owned */
-    int64_t *steps; /* [ranks], each one's own steps by its newest row; -1: not known; owned */
-    int64_t *gone;  /* [ranks], rows that its processes before this one had not sent yet; owned */
+    int64_t *numbers;             /* [ranks], number of each rank's last fact in this attempt;
+                                     owned */
+    int64_t *steps; /* [ranks], each rank's own steps by its newest row; -1: not known; owned */
+    int64_t *gone;  /* [ranks], rows that the rank's earlier processes had not sent; owned */
     int ranks;
     int64_t training_samples; /* of the data set; 0: not known yet */
     bool gate_open;           /* rows of this attempt may be taken into the history */
     int64_t log_offset;       /* bytes of the attempt's output */
     bool has_ended;
     struct ended ended;     /* if has_ended */
-    struct joined program;  /* what a user's program brought; its global_batch is 0: none joined */
+    struct joined program;  /* what a user's program brought; global_batch 0: none joined */
     int n_left;             /* workers that the attempt goes on without: */
-    struct departure *left; /* [n_left]; owned. A writer that lends it takes it back before the
+    struct departure *left; /* [n_left]; owned. A writer that lends it sets it to NULL before the
                                release */
 };
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Where none was taken again nothing is told of them. */
+/* Writes the seats, if any worker was started again. */
 static void write_seats(json_t *j, const struct control *c)
 {
     json_t *seats = json_array();

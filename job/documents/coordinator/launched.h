@@ -1,5 +1,5 @@
-/* Launched: the process of an attempt, so that the next coordinator finds it. It stands in the
- * job's field `launch`, written before the process is started (pid 0) and again once it has.
+/* Launched: the process of an attempt, so that the next coordinator finds it. The job's field
+ * `launch` has it. It is written before the process is started (pid 0), and again afterwards.
  *
  *   {"format": 1, …, "pid": 4711, "start_ticks": 123456, "launcher": "mpirun", "host": "n1",
  *    "space": "BOOT-NAMESPACE"}
@@ -13,10 +13,10 @@ enum { LAUNCHED_FORMAT = 1 };
 
 struct launched {
     struct sender from;
-    int pid;              /* 0: it was about to be started */
+    int pid;              /* 0: the process was about to be started */
     uint64_t start_ticks; /* with pid: identifies the process even if its number is used again */
     char launcher[16];    /* "mpirun", "simulator" */
-    char host[256];       /* on which it runs, for people; "" in records of older versions, */
+    char host[256];       /* where it runs, for people; "" in records of older versions, */
     char space[64];       /* as is this: boot and namespace in which the pid is valid
                              (proc_space()) */
 };

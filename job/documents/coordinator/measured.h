@@ -1,12 +1,12 @@
 /* Measured: what the coordinator keeps of a node on a network across jobs: its step times, and what
- * its device measured to choose its algorithms. It stands in the store as the profile of node and
- * network for 180 days, and belongs to no attempt.
+ * its device measured to choose its algorithms. The store keeps it as the profile of node and
+ * network for 180 days. It belongs to no attempt.
  *
  *   {"a", "k", "count", …, "max_batch", "slowdown": 1.0, "device": "cpu:4", "tuning": {…},
  *    "exchange": {"strategy": "sync", "workers": 4, "seconds": 0.0025}, "format": 1}
  *
- * It tells something only of a node that has the same device at the same speed. One without
- * "format" is as good as format 1: an earlier version kept it.
+ * It holds only for the same device at the same speed. A document without "format" comes from an
+ * earlier version and counts as format 1.
  */
 #ifndef JOB_DOCUMENTS_COORDINATOR_MEASURED_H
 #define JOB_DOCUMENTS_COORDINATOR_MEASURED_H
@@ -17,10 +17,10 @@
 
 enum { MEASURED_FORMAT = 1 };
 
-/* The exchange of a step that computing did not hide, as the node took part in it last. */
+/* The part of a step's exchange that computing did not hide, in the node's last job. */
 struct exchanged {
     char strategy[32];
-    int workers; /* of that job; 0: it was not measured */
+    int workers; /* workers of that job; 0: not measured */
     double seconds;
 };
 
@@ -29,7 +29,7 @@ struct measured {
     char device[DOCUMENT_NODE];
     double slowdown;
     struct exchanged exchange;
-    json_t *tuning; /* of dev_tuning, or NULL; owned by one that was read, else borrowed */
+    json_t *tuning; /* of dev_tuning, or NULL; owned if it was read, else borrowed */
 };
 
 json_t *measured_json(const struct measured *m); /* new reference */

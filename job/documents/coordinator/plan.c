@@ -7,7 +7,8 @@
 #include "job/spec/catalog.h"
 #include "job/node/device_kind.h"
 
-static const double slowest = 1e6; /* an emulated slowdown or a relative speed beyond it is none */
+static const double slowest = 1e6; /* the largest emulated slowdown or relative speed that is
+                                      valid */
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
@@ -82,7 +83,7 @@ static void read_worker(const struct document *d, struct plan_worker *w)
     w->tuning = document_object(d, "tuning", false);
 }
 
-/* Were there any to read? */
+/* Reads the workers; false: there are none. */
 static bool read_workers(const struct document *d, struct plan *p)
 {
     const json_t *list = document_list(d, "workers", 0, SPEC_WORKERS);
@@ -97,7 +98,7 @@ static bool read_workers(const struct document *d, struct plan *p)
     return list != NULL;
 }
 
-/* One per worker, of both. */
+/* Reads the first minibatches and the speeds, one for each worker. */
 static void read_first(const struct document *d, struct plan *p)
 {
     struct document first = document_within(d, "first");
@@ -202,7 +203,8 @@ const struct plan_worker *plan_worker_with(const struct plan *plan, int rank)
 bool plan_outlives_worker(const struct plan *plan, const struct jobspec *spec)
 {
     bool possible = jobspec_outlives_worker(spec) && plan->n_workers > 1;
-    bool by_device = !jobspec_uses_server(spec) && !spec->program.given; /* not a program's block */
+    bool by_device = !jobspec_uses_server(spec) && !spec->program.given; /* a user's program is not
+                                                                            such a block */
     for (int i = 0; i < plan->n_workers && possible && by_device; i++) {
         const struct device_kind *kind = device_kind_of(plan->workers[i].device);
         possible = kind && kind->id == CAT_DEVICE_CPU;

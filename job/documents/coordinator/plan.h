@@ -1,6 +1,6 @@
 /* The plan of an attempt: from it every rank starts, mpirun's command is made, and a coordinator
- * that restarts knows what runs. It stands in the store under the job's `plan`, written once,
- * before the attempt's processes start.
+ * that restarts knows what runs. The store has it under the job's `plan`, written once before the
+ * attempt's processes start.
  *
  *   {"format": 1, …, "spec": {…}, "workers": [{"rank", "node", "host", "device", "slowdown",
  *    "threads", "agent", "address", "tuning"}], "servers": 1, "job_dir": "/…/jobs/7f3a…",
@@ -22,7 +22,7 @@ struct plan_worker { /* rank i is workers[i] */
     double slowdown; /* emulated, >= 1 */
     int threads;
     bool agent;                  /* the host's agent starts it */
-    char address[DOCUMENT_NODE]; /* of that agent's host; empty: none is known */
+    char address[DOCUMENT_NODE]; /* address of that agent's host; empty: not known */
     json_t *tuning; /* what an earlier job measured on its device (dev_tuning), or NULL; owned */
 };
 
@@ -34,8 +34,8 @@ struct plan {
     char job_dir[PLAN_PATH];
     char roots[PLAN_PATH];           /* of data sets, separated by colons; empty: none */
     char init_path[PLAN_PATH];       /* of the file that `init` names; empty: none */
-    char program_folder[PLAN_PATH];  /* where the spec's program lies on the coordinator's host, and
-                                       elsewhere unless a host says otherwise; empty: nowhere */
+    char program_folder[PLAN_PATH];  /* folder of the spec's program on the coordinator's host, and
+                                        on other hosts unless they say otherwise; empty: none */
     char program_archive[PLAN_PATH]; /* of an uploaded program, on the coordinator's host (a host
                                         with an agent has its own copy); empty: none */
     int first_version;

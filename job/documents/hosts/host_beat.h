@@ -15,7 +15,7 @@
 #include <stdbool.h>
 
 struct host_beat {
-    const char *name, *instance; /* instance: random, of one run of the agent */
+    const char *name, *instance; /* instance: a random id of one run of the agent */
     const char *address, *network;
     json_t *versions, *nodes;
     json_t *load; /* NULL: the host has just joined; then `gpus` and `refused` are NULL too */

@@ -1,14 +1,14 @@
-/* Joining: what an agent asks of the coordinator, and what it is answered. Both are sealed
- * (common/sign.h; job/hostkey.h has the keys) and belong to no attempt. Instead of a format number
- * they carry the versions of both programs, which must be the same (hostkey_mismatch()).
+/* Joining: an agent's request to the coordinator, and the answer. Both are sealed (common/sign.h;
+ * job/hostkey.h has the keys) and belong to no attempt. Instead of a format number they carry the
+ * versions of both programs, which must be the same (hostkey_mismatch()).
  *
  *   ask     {"host", "instance", "address", "network", "versions": {…}, "nodes": [names],
  *            "fault": {"message", "hint"}}               "fault" only if its device cannot be used
  *   answer  {"accepted": true, "coordinator", "salt", "key", "own_user"}
  *           {"accepted": false, "message", "hint"}
  *
- * What was read is borrowed from the document. An ask may come from anybody: a text that is missing
- * is "", and the coordinator says what it lacks (coordinator/hosts/hosts.c).
+ * What was read is borrowed from the document. A request may come from anybody: a missing text is
+ * "", and the coordinator says what is missing (coordinator/hosts/hosts.c).
  */
 #ifndef JOB_DOCUMENTS_HOSTS_JOINING_H
 #define JOB_DOCUMENTS_HOSTS_JOINING_H
@@ -19,8 +19,8 @@
 struct joining_ask {
     const char *host, *instance, *address, *network;
     const char *nonce; /* only read: sign_stamp() adds it */
-    json_t *versions;  /* of its programs; NULL: it says none */
-    json_t *nodes;     /* array of names; NULL: it says none */
+    json_t *versions;  /* versions of its programs; NULL: not given */
+    json_t *nodes;     /* array of names; NULL: not given */
     bool faulty;       /* it cannot start, and says why: */
     const char *message, *hint;
 };

@@ -13,12 +13,12 @@
 #include "job/documents/document.h"
 
 enum { LOAD_TEXT = 256 };
-/* All but the time. */
+/* Prints everything but the time. */
 void load_print(const struct load *l, char out[LOAD_TEXT]);
-/* False: the text has not this form. *ms: the end of the time that it covers. */
+/* False: the text does not have this form. *ms: the end of the time that the load covers. */
 bool load_parse(struct load *out, double *ms, const char *text);
 
-/* Many, as the API hands them out: lists of the same length, oldest first. */
+/* Many loads in the API's form: lists of the same length, oldest first. */
 json_t *load_lists(void); /* new reference */
 void load_lists_add(json_t *lists, double ms, const struct load *l);
 

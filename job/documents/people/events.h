@@ -1,5 +1,5 @@
 /* Events: what the store tells to all who watch (store/events.c). Browsers get them as they are;
- * here is what programs of ours read of them.
+ * this file has what our own programs read of them.
  *
  *   {"id": "1700000000000-3", "job": "7f3a…", "type": "job", "data": "{…}"}     data: JSON as text
  *
@@ -27,11 +27,11 @@ struct event_entry {
     enum event_kind kind;
 };
 
-/* New reference. `kind` is not asked for. */
+/* New reference. It ignores `kind`. */
 json_t *event_entry_json(const struct event_entry *entry);
 /* Texts are borrowed from `j`. false: one of the four is missing. */
 bool event_entry_read(const json_t *j, struct event_entry *out);
-/* What it carries, parsed: a new reference, or NULL. */
+/* The event's data, parsed: a new reference, or NULL. */
 json_t *event_entry_data(const struct event_entry *entry);
 
 /* ---- job ------------------------------------------------------------------------------------- */
@@ -39,10 +39,10 @@ json_t *event_entry_data(const struct event_entry *entry);
 struct job_event {
     int from; /* enum job_state; -1: it is new */
     enum job_state state;
-    char code[DOCUMENT_NODE]; /* of its error; "": it has none */
+    char code[DOCUMENT_NODE]; /* code of its error; "": none */
 };
 
-/* false: it tells no state. */
+/* false: the event has no state. */
 bool job_event_read(const json_t *data, struct job_event *out);
 /* Did its state change? Else its priority, tags or note did. */
 bool job_event_changes(const struct job_event *event);

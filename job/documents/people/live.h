@@ -1,13 +1,13 @@
 /* Live document: what people see of a running job. The monitor writes it for real attempts, the
- * simulator for virtual ones (summary.h); it stands in the store under the job's `live`, and the
- * API merges it into the job. docs/semantics.md defines every number.
+ * simulator for virtual ones (summary.h). The store has it under the job's `live`, and the API
+ * merges it into the job. docs/semantics.md defines every number.
  *
  *   {"progress": {…}, "metrics": {…}, "staleness": {…}, "staleness_recent": {…},
  *    "assignment": {"version", "global_batch"}, "servers": […], "workers": […], "seconds": 12.5,
  *    "rows_dropped": 0, "program": {…}}        the last where a user's program has joined
  *
  * It is the API's own form, without a format number. The page, the command line and /metrics find
- * it in a job as any client does; a sweep reads a metric with live_metric(). What stands here is
+ * it in a job as any client does; a sweep reads a metric with live_metric(). The structs here are
  * filled from measurements and printed; strings and arrays are borrowed.
  */
 #ifndef JOB_DOCUMENTS_PEOPLE_LIVE_H
@@ -35,12 +35,13 @@ struct live_worker {
     int64_t updates, samples;
     double samples_per_second, load_seconds, compute_seconds, exchange_seconds, wait_seconds;
     const struct staleness *staleness;
-    bool histogram;   /* staleness with all its figures, not the mean, p95 and max alone */
+    bool histogram;   /* staleness with all its figures, not only mean, p95 and max */
     double slowdown;  /* 0: not told */
-    struct line fit;  /* that its minibatch is made from; 0, 0: not told */
-    double fit_error; /* standard error of that line's time, relative */
+    struct line fit;  /* the line from which its minibatch is made; 0, 0: none */
+    double fit_error; /* relative standard error of that line's time */
     double heartbeat_age_seconds;
-    int64_t received, receives; /* bytes of the data set that it still gets; receives 0: none */
+    int64_t received, receives; /* bytes of the data set that it has received, and that it receives
+                                   in all; receives 0: none */
 };
 
 struct live_server {
@@ -64,12 +65,12 @@ struct live {
 };
 
 json_t *live_json(const struct live *l); /* new reference */
-/* Takes over how far another one says that the job is. */
+/* Takes over the progress of an earlier document. */
 void live_keep_progress(json_t *live, const json_t *before);
-/* Its parts, for the simulator's summary. New references. */
+/* Parts of the document, for the simulator's summary. New references. */
 json_t *live_progress_json(const struct live_progress *p);
 json_t *live_metrics_json(const struct live_metrics *m);
-/* A metric of a job as the API has it, by its name; NaN: not known. */
+/* A metric of a job in the API's form, by its name; NaN: not known. */
 double live_metric(const json_t *job, const char *name);
 json_t *live_workers_json(const struct live_worker *workers, int n);
 /* Staleness over all workers: of the whole job, or of the last 100 gradients of each. */

@@ -1,5 +1,5 @@
-/* Warning: what a dry run says of a job that is valid and will perhaps not be what was meant:
- * {"code", "pointer", "message"}. It is the API's own form, without a format number.
+/* Warning: what a dry run says of a valid job that may not be what the user wants: {"code",
+ * "pointer", "message"}. It is the API's own form, without a format number.
  */
 #ifndef JOB_DOCUMENTS_PEOPLE_WARNING_H
 #define JOB_DOCUMENTS_PEOPLE_WARNING_H
@@ -7,12 +7,12 @@
 #include <jansson.h>
 
 /* Codes, for programs. A new one also goes into WARNING_CODES. */
-#define WARNING_BATCH_UNKNOWN "batch_unknown"     /* a program tells its global batch later */
+#define WARNING_BATCH_UNKNOWN "batch_unknown"     /* a program reports its global batch later */
 #define WARNING_BATCH_TOO_LARGE "batch_too_large" /* the training set has fewer samples */
 #define WARNING_MEMORY_SHORT "memory_short"       /* a node can hardly hold its minibatch */
 #define WARNING_NODES_SHORT "nodes_short"         /* the job waits for nodes */
 
-/* One of them, in the form of "a|b|c". */
+/* All codes in the form "a|b|c". */
 #define WARNING_CODES                                                          \
     WARNING_BATCH_UNKNOWN "|" WARNING_BATCH_TOO_LARGE "|" WARNING_MEMORY_SHORT \
                           "|" WARNING_NODES_SHORT

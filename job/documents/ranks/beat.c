@@ -39,7 +39,7 @@ json_t *beat_json(const struct beat *b)
     return j;
 }
 
-/* What is there on some ranks alone, and what the store adds. */
+/* Reads what only some ranks have, and what the store adds. */
 static void read_rest(const struct document *d, struct beat *b)
 {
     if (document_has(d, "busy_fraction")) {

@@ -8,8 +8,8 @@
  *    "quota": {"batch": 32, "step_seconds": 0.01},
  *    "door": "10.0.0.3:41234"}                           the last four where they apply
  *
- * It is sealed with its rank's key (job/seal.h). The store adds when it came by its own clock
- * (`at`, ms) and how long ago that is when it is read (`age`, s): the clocks of hosts need not
+ * It is sealed with its rank's key (job/seal.h). The store adds the time at which it came, by its
+ * own clock (`at`, ms), and at reading its age (`age`, s). So the clocks of hosts need not
  * agree. */
 #ifndef JOB_DOCUMENTS_RANKS_BEAT_H
 #define JOB_DOCUMENTS_RANKS_BEAT_H
@@ -26,32 +26,32 @@ struct beat {
     int64_t number;           /* grows with each report of this rank (job/documents/ranks/fact.h) */
     char node[DOCUMENT_NODE]; /* "keeper", "server" for ranks without one */
     enum phase phase;
-    /* Seconds, when it was written: since the last progress, since the training thread worked, and
-     * since the communication thread had a turn. */
+    /* Ages in seconds when it was written: of the last progress, of the training thread's last
+     * work, and of the communication thread's last turn. */
     double progress_age, work_age, comm_age;
     int64_t step;
     double epoch;
-    int64_t samples, updates; /* cumulative, of the job's surviving updates; samples of the keeper:
-                                 those of all workers in the run's last state, 0 before */
+    int64_t samples, updates; /* cumulative, of the job's surviving updates. The keeper's samples
+                                 are those of all workers in the run's last state, 0 before */
     int batch;
-    struct staleness staleness; /* cumulative; owned by a beat that was read, else borrowed */
+    struct staleness staleness; /* cumulative; owned if it was read, else borrowed */
     int64_t rows_dropped;
     double busy_fraction; /* of a server; 0 elsewhere */
-    int64_t received;     /* bytes of the keeper's data set, */
-    int64_t receives;     /* of so many; 0: none comes */
+    int64_t received;     /* bytes of the keeper's data set that have come, */
+    int64_t receives;     /* of so many in all; 0: it receives none */
     /* A worker with a CPU quota needs at least quota_seconds for a step of quota_batch samples, if
      * steps follow one another. 0: it has no quota, or has not made enough steps. */
     int quota_batch;
     double quota_seconds;
-    char door[DOCUMENT_DOOR]; /* where a worker that is started again reaches it; empty: nowhere */
+    char door[DOCUMENT_DOOR]; /* where a newcomer reaches it; empty: nowhere */
     int64_t at;               /* only read: when it came, ms by the clock of the store */
     double age;               /* only read: seconds ago */
 };
 
 json_t *beat_json(const struct beat *b); /* new reference */
 int beat_read(struct beat *out, const json_t *j, struct err *e);
-/* The same for one as the store returns it: the sealed message, what it claims, and when it came.
- * Checks the seal with the rank's key (job/seal.h). */
+/* The same for a heartbeat as the store returns it: the sealed message, what it claims, and when it
+ * came. Checks the seal with the rank's key (job/seal.h). */
 int beat_open(struct beat *out, const json_t *claimed, const struct sign_key *key, struct err *e);
 int64_t beat_came(const json_t *claimed); /* ms by the clock of the store */
 void beat_release(struct beat *b);

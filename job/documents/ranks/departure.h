@@ -3,8 +3,8 @@
  *
  *   {"who": 1, "step": 412, "others": 3, "pushes": 120, "staleness": {…}}
  *
- * The worker's own counters end with its last heartbeat, up to 0.4 s before its death. Those of the
- * server are exact: every gradient that it took, and no other.
+ * The worker's own counters end with its last heartbeat, up to 0.4 s before its death. The server's
+ * counters are exact: they have each gradient that it took, and no other.
  */
 #ifndef JOB_DOCUMENTS_RANKS_DEPARTURE_H
 #define JOB_DOCUMENTS_RANKS_DEPARTURE_H
@@ -16,9 +16,8 @@ struct departure {
     int who;        /* rank */
     int64_t step;   /* the server's version when it dropped the worker */
     int others;     /* workers that go on */
-    int64_t pushes; /* gradients that the server took of it in this attempt */
-    /* cumulative, of the job's surviving updates; owned by a departure that was read, else
-     * borrowed */
+    int64_t pushes; /* gradients that the server took from it in this attempt */
+    /* cumulative, of the job's surviving updates; owned if it was read, else borrowed */
     struct staleness staleness;
 };
 

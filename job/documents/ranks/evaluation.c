@@ -100,7 +100,7 @@ double evaluations_best(const struct evaluations *all)
 {
     double best = NAN;
     for (int i = 0; i < all->count; i++) {
-        best = fmax(best, all->items[i].ev.accuracy); /* the other one, if one is NaN */
+        best = fmax(best, all->items[i].ev.accuracy); /* fmax() ignores NaN */
     }
     return best;
 }

@@ -1,11 +1,11 @@
-/* Evaluations: what the test set says of a job. A rank tells one as a fact (fact.h); the
- * coordinator keeps those of the job's surviving steps in `detail:evaluations`, which the API hands
- * out.
+/* Evaluations: results of a job on the test set. A rank reports one as a fact (fact.h). The
+ * coordinator keeps those of the job's surviving steps in `detail:evaluations`, which the API
+ * returns.
  *
  *   {"evaluations": [{"step", "epoch", "time", "loss", "accuracy", "samples", "final",
  *                     "test_samples"}]}
  *
- * The kept document belongs to the job and runs on over its attempts, so it names none.
+ * The kept document belongs to the job over all its attempts, so it names none.
  */
 #ifndef JOB_DOCUMENTS_RANKS_EVALUATION_H
 #define JOB_DOCUMENTS_RANKS_EVALUATION_H
@@ -20,11 +20,11 @@ struct evaluation {
     bool final;
 };
 
-/* Adds the keys of one to `j`, and reads them. */
+/* Add the keys of one to `j`, and read them. */
 void evaluation_write(json_t *j, const struct evaluation *ev);
 void evaluation_parse(const struct document *d, struct evaluation *out);
 
-/* The kept ones, by step. */
+/* The kept evaluations, by step. */
 struct evaluations {
     struct kept_evaluation {
         struct evaluation ev;
@@ -33,12 +33,12 @@ struct evaluations {
     int count, room;
 };
 
-/* One as the API and its event print it. New reference. */
+/* One evaluation as the API and its event print it. New reference. */
 json_t *evaluation_json(const struct kept_evaluation *one);
 json_t *evaluations_json(const struct evaluations *all); /* new reference */
 /* Release it in any case. */
 int evaluations_read(struct evaluations *out, const json_t *j, struct err *e);
-/* Forgets those past this step. */
+/* Forgets the evaluations past this step. */
 void evaluations_drop(struct evaluations *all, int64_t step);
 /* Returns what was added: borrowed until the next call. */
 const struct kept_evaluation *evaluations_add(struct evaluations *all, const struct evaluation *ev,

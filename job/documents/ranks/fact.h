@@ -1,5 +1,5 @@
-/* Fact: what a rank tells once. Facts stand in the store in the stream `facts`, in the order in
- * which they were told, each sealed with its rank's key (job/seal.h), and the monitor reads each.
+/* Fact: what a rank reports once. The store has facts in the stream `facts`, in the order in which
+ * they came, each sealed with its rank's key (job/seal.h). The monitor reads each.
  *
  *   {"format": 1, …, "number": 12, "type": "ended", "node": "n1", …}
  *
@@ -66,7 +66,7 @@ enum fact_type {
 };
 enum { FACT_TYPES = FACT_ENDED + 1 };
 
-/* How an attempt ended, as its ranks tell it. */
+/* How an attempt ended, by its ranks' reports. */
 enum outcome { OUTCOME_FINISHED, OUTCOME_PAUSED, OUTCOME_STOPPED, OUTCOME_FAILED };
 enum { OUTCOMES = OUTCOME_FAILED + 1 };
 
@@ -74,9 +74,9 @@ struct ended {
     enum outcome outcome;
     enum err_code code; /* ERR_NONE: it did not fail */
     char message[DOCUMENT_MESSAGE];
-    int rank; /* that told it, and its node */
+    int rank; /* the rank that reported it, and its node */
     char node[DOCUMENT_NODE];
-    struct program_end program; /* .there: its end is why */
+    struct program_end program; /* if .there, the program's end is the cause */
 };
 
 struct fact {
@@ -87,11 +87,11 @@ struct fact {
     union {
         int64_t loaded; /* training samples */
         struct evaluation evaluation;
-        struct norms norms; /* owned by a fact that was read, else borrowed */
+        struct norms norms; /* owned if it was read, else borrowed */
         struct joined joined;
         struct {
-            double a, k;   /* seconds; k 0: its memory is too small for its first minibatch */
-            int max_batch; /* that fits; 0: no limit */
+            double a, k;   /* seconds; k 0: the memory is too small for the first minibatch */
+            int max_batch; /* the largest minibatch that fits; 0: no limit */
         } profile;
         json_t *tuning; /* owned */
         struct {
@@ -116,22 +116,22 @@ bool fact_tells_kill(const char *lost);
 json_t *fact_json(const struct fact *f); /* new reference */
 /* Release it in any case. */
 int fact_read(struct fact *out, const json_t *j, struct err *e);
-/* The same for one as the store returns it, sealed with the rank's key (job/seal.h). fact_claims()
- * gives attempt and rank that it claims to be of, by which the caller finds the key; 0 if it claims
- * none. */
+/* The same for a fact as the store returns it, sealed with the rank's key (job/seal.h).
+ * fact_claims() returns the attempt and rank that it claims, by which the caller finds the key; 0:
+ * it claims none. */
 int fact_open(struct fact *out, const json_t *claimed, const struct sign_key *key, struct err *e);
 void fact_claims(const json_t *claimed, int64_t *attempt, int64_t *rank);
 void fact_release(struct fact *f);
-/* By the table above: may the rank that wrote it, of so many workers, report such a fact? first:
+/* By the table above, may the rank that wrote it report such a fact? workers: their number; first:
  * the lowest rank that is not lost. */
 bool fact_is_its_own(const struct fact *f, int first, int workers);
-/* As the event "log" tells people of what was saved: the file's name without its folder, which the
- * browser has no use for. New reference. */
+/* The event "log" about a saved file, with its name but not its folder, which a browser cannot use.
+ * New reference. */
 json_t *fact_saved_json(const struct fact *f);
-/* The same of a program that ended: rank, node and message. New reference. */
+/* The same about a program that ended: rank, node and message. New reference. */
 json_t *fact_crashed_json(const struct fact *f);
 
-/* An outcome by itself, as a coordinator remembers it. */
+/* An outcome by itself, as a coordinator keeps it. */
 json_t *ended_json(const struct ended *end);
 void ended_parse(const struct document *d, struct ended *out);
 

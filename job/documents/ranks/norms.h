@@ -1,13 +1,13 @@
-/* Norms: how long the tensors of a model are, and the gradients on them, at one step. A rank tells
- * them as a fact (fact.h) now and then; monitor and simulator keep them in the job's history
- * (store/history.h), which the API hands out.
+/* Norms of a model's tensors and of their gradients at one step. A rank reports them as a fact
+ * (fact.h) at intervals. Monitor and simulator keep them in the job's history (store/history.h),
+ * which the API returns.
  *
  *   {"step", "epoch", "time", "names": […], "elements": […], "weights": […], "gradients": […],
  *    "left_out": 0}
  *
  * A norm is the square root of the sum of the squares (L2). `weights`: of the parameters on which
- * the gradient was computed; `gradients`: of the mean over the minibatch of the rank that tells
- * them, before any exchange, clipping and weight decay. null: it became NaN or infinite.
+ * the gradient was computed; `gradients`: of the mean over the minibatch of the rank that reports
+ * them, before any exchange, clipping and weight decay. null: NaN or infinite.
  */
 #ifndef JOB_DOCUMENTS_RANKS_NORMS_H
 #define JOB_DOCUMENTS_RANKS_NORMS_H
@@ -25,7 +25,7 @@ struct tensor_norms {
 struct norms {
     int64_t step;
     double epoch, time;         /* time: seconds since the job's start */
-    int count, left_out;        /* left_out: tensors beyond NORMS_MOST, which have none */
+    int count, left_out;        /* left_out: tensors beyond NORMS_MOST, whose norms are missing */
     struct tensor_norms *items; /* [count], in the network's order; owned by what was read */
 };
 

@@ -5,12 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Sums over nodes round otherwise than those of one, which every step adds to. Programs of a few
- * steps end some 1e-7 apart (tests/own-program); a gradient that is wrong moves them a thousand
- * times as far. Some make more of a rounding: they are measured against themselves. */
+/* Sums over nodes are rounded differently from those of one node, and the differences add up over
+ * the steps. Programs of a few steps end about 1e-7 apart (tests/own-program); a wrong gradient
+ * moves them a thousand times as far. Some programs enlarge a rounding, so they are measured
+ * against themselves. */
 static const double LEAST_ROUNDING = 1e-6, OF_ROUNDING = 10, BLIND = 1e-3;
 
-/* How many times what rounding explains. */
+/* How many times larger a difference is than what rounding explains. */
 static double excess(double difference, double rounding)
 {
     double explained = OF_ROUNDING * (rounding > LEAST_ROUNDING ? rounding : LEAST_ROUNDING);

@@ -14,26 +14,26 @@ enum { COMPARED_FORMAT = 2, COMPARED_LARGEST = 5, COMPARED_NAME = 128 };
 
 struct compared_tensor {
     char name[COMPARED_NAME];
-    /* root mean square of what its values differ by, over that of all values of the first model;
-     * NaN: one of them is no number */
+    /* root mean square of the differences of its values, divided by that of all values of the first
+     * model; NaN: a value is NaN */
     double difference;
-    /* the same of the first model and a third one, which began one rounding beside it; 0: there is
-     * none */
+    /* the same for the first model and a third one, which began with a difference of one rounding;
+     * 0: there is none */
     double rounding;
 };
 
 struct compared {
     int64_t tensors, values;
-    double rounding;                                  /* of all values together */
-    struct compared_tensor largest[COMPARED_LARGEST]; /* [n_largest], the farthest from what
-                                                         rounding explains first, NaN above all */
+    double rounding;                                  /* rounding over all values */
+    struct compared_tensor largest[COMPARED_LARGEST]; /* [n_largest], the least explained by
+                                                         rounding first; NaN comes before all */
     int n_largest;
 };
 
-/* Keeps a tensor if it is among the largest; of equal ones the first stays. */
+/* Keeps a tensor if its difference is among the largest; of equal ones the first stays. */
 void compared_add(struct compared *c, const char *name, double difference, double rounding);
-/* Does rounding explain all differences? compared_is_blind(): it may explain any, so much do the
- * program's steps make of it. */
+/* Does rounding explain all differences? compared_is_blind(): the program's steps enlarge a
+ * rounding so much that it may explain any difference. */
 bool compared_is_same(const struct compared *c);
 bool compared_is_blind(const struct compared *c);
 json_t *compared_json(const struct compared *c); /* new reference */

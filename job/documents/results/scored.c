@@ -135,7 +135,7 @@ static int read_matrix(struct scored *out, const json_t *matrix, struct err *e)
     return 0;
 }
 
-/* Either all classes have names or none has. */
+/* Reads the classes' names: either all have one or none has. */
 static void read_names(struct scored *out, const json_t *classes)
 {
     size_t i;

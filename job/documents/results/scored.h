@@ -9,9 +9,9 @@
  *               "picture": {"height", "width", "channels", "values"}}]}     values: base64 of bytes
  *   {"error": {"code", "message", "hint"}}
  *
- * Only counts are kept: what follows from the confusion matrix is computed from it, by the writer
- * and by the reader. A sample's picture is there only if it was asked for and samples are pictures.
- */
+ * Only counts are kept; writer and reader compute the rest from the confusion matrix. A sample's
+ * picture is there only if it was asked for and samples are pictures.
+ * */
 #ifndef JOB_DOCUMENTS_RESULTS_SCORED_H
 #define JOB_DOCUMENTS_RESULTS_SCORED_H
 
@@ -32,7 +32,7 @@ struct scored {
     int64_t parameters, samples;
     double loss;
     int classes;        /* 0: targets are no labels */
-    int64_t *confusion; /* [classes][classes]: rows what it is, columns what was answered */
+    int64_t *confusion; /* [classes][classes]: rows: the label; columns: the answer */
     json_t *names;      /* array of at least `classes` texts; NULL: classes have no names */
     struct scored_worst worst[SCORED_WORST]; /* [n_worst], the greatest loss first */
     int n_worst;
@@ -53,11 +53,11 @@ void scored_add_worst(struct scored *s, int64_t sample, int label, int answer, d
 /* New references. `s` and all it points to stay the caller's. */
 json_t *scored_json(const struct scored *s);
 json_t *scored_refusal(const struct err *why);
-/* Is an answer of the worker's program such a refusal? Then *e is set to it, with ERR_DATA if that
- * is its code, else with `others`. */
+/* Is an answer of the worker's program such a refusal? Then it sets *e, with ERR_DATA if that is
+ * the refusal's code, else with `others`. */
 bool scored_is_refusal(const json_t *j, enum err_code others, struct err *e);
-/* Owns confusion, names and pictures: release it in any case. Fails with the program's own sentence
- * and hint where the program could not do it. */
+/* Reads a document. *out owns confusion, names and pictures: release it in any case. If the program
+ * failed, this fails with the program's sentence and hint. */
 int scored_read(struct scored *out, const json_t *j, struct err *e);
 void scored_release(struct scored *s);
 

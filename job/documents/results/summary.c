@@ -35,7 +35,7 @@ json_t *summary_json(const struct summary *s)
     return j;
 }
 
-/* Staleness as the monitor tells it of real nodes. */
+/* Staleness of each node, in the monitor's form. */
 static json_t *nodes_of(const struct document *d)
 {
     size_t n = json_array_size(document_list(d, "workers", 0, MOST_WORKERS));
@@ -82,14 +82,14 @@ static double mean_exchange(const struct document *d)
     return n > 0 ? sum / (double)n : 0;
 }
 
-/* The rest of it is the job's live document. */
+/* The job's live document, which is the rest of the summary. */
 static json_t *live_of(const struct document *d)
 {
     json_t *live = json_copy((json_t *)d->j);
     json_object_del(live, "assignments");
     json_object_del(live, "evaluations");
     json_object_del(live, "attempt_of");
-    /* the job's own clock, as that of a real one */
+    /* the job's own clock, as in a real job */
     json_object_set(live, "seconds", json_object_get(d->j, "virtual_seconds"));
     return live;
 }

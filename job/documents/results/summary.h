@@ -1,7 +1,7 @@
 /* Summary: what a virtual run leaves. The simulator writes progress.json while it runs and
- * summary.json at its end; both have this form. A run that fails leaves progress.json, as it was,
- * with {"error": {"code", "message"}}. The coordinator tells people of a virtual job from
- * them, and predictions take their figures from a summary.
+ * summary.json at its end; both have this form. A run that fails leaves its last progress.json,
+ * with {"error": {"code", "message"}} added. The coordinator shows a virtual job by these files,
+ * and predictions take their figures from a summary.
  *
  *   {"name", "strategy", "batching", "virtual_seconds", "updates", "epochs", "samples", "speedup",
  *    "metrics": {…}, "staleness": {…}, "staleness_recent": {…}, "progress": {…},
@@ -30,21 +30,21 @@ struct summary {
     const struct live_worker *workers; /* [n_workers]; borrowed */
     int n_workers;
     int version, global_batch;             /* of the assignment in force */
-    json_t *assignments;                   /* all of the run, oldest first; borrowed */
-    const struct evaluations *evaluations; /* all of the run; borrowed */
-    const struct err *error;               /* why the run failed; borrowed, NULL: it did not */
+    json_t *assignments;                   /* all assignments of the run, oldest first; borrowed */
+    const struct evaluations *evaluations; /* all evaluations of the run; borrowed */
+    const struct err *error;               /* why the run failed; borrowed; NULL: it did not */
     int64_t rank_memory_bytes; /* memory that the node with the largest minibatch would need as a
                                   real rank */
 };
 
 json_t *summary_json(const struct summary *s); /* new reference */
 
-/* What is taken from one that was read; all of it owned. */
+/* What is read from a summary; all of it owned. */
 struct summary_read {
     struct sender from;  /* attempt 0: of no attempt */
     json_t *live;        /* the job's live document (live.h) */
     json_t *nodes;       /* staleness of each node, as live_nodes_json() */
-    json_t *steps;       /* what a step of each worker takes: [{"node", "batch", "compute_seconds",
+    json_t *steps;       /* the times of each worker's step: [{"node", "batch", "compute_seconds",
                             "exchange_seconds", "wait_seconds"}] */
     json_t *assignments; /* array */
     json_t *evaluations; /* array, as evaluation_json() prints each */
