@@ -106,6 +106,18 @@ static void it_grows_when_a_node_joins_and_stays(void **state)
     json_decref(job);
 }
 
+static void a_node_that_joins_as_the_first_is_named_too(void **state)
+{
+    char id[STORE_ID];
+    int step = 2;
+    struct world *w = world_running(state, 2, "{" ELASTIC "}", id);
+    steps_for(w, id, &step, 11);
+    world_node(w, "a", 1);
+    steps_for(w, id, &step, 6);
+    changes_size(w, id, step);
+    assert_resized(w, id, "grew from 2 to 3 nodes: a joined");
+}
+
 static void it_does_not_follow_a_node_that_comes_and_goes(void **state)
 {
     char id[STORE_ID];
@@ -135,6 +147,28 @@ static void it_does_not_grow_where_little_is_left_to_do(void **state)
     steps_for(w, id, &step, 8);
     assert_int_equal(attempts_of(w, id), 1);
     assert_false(control_says(w, id, "pause"));
+}
+
+/* Half of some 50 s is worth a change, a fiftieth is not. */
+static void it_grows_onto_nodes_that_are_fast_enough(void **state)
+{
+    static const double slowdowns[] = {50, 1};
+    struct world *w = world_with(state, 1);
+    for (int i = 0; i < 2; i++) {
+        char id[STORE_ID], name[8];
+        int step = 2;
+        start_job(w, "{'elastic': {'min': 1, 'max': 2}, 'workers': 2, 'epochs': 10}", id);
+        say_samples(w, id, 10);
+        steps_for(w, id, &step, 12);
+        say_samples(w, id, 2000);
+        snprintf(name, sizeof name, "m%d", i);
+        world_node(w, name, slowdowns[i]);
+        steps_for(w, id, &step, 8);
+        assert_int_equal(control_says(w, id, "pause"), slowdowns[i] == 1);
+        asked(w, id, "cancel");
+        ended(w, id, "stopped");
+        world_node_gone(w, name);
+    }
 }
 
 static void it_shrinks_at_once_for_a_higher_priority_and_keeps_its_own_nodes(void **state)
@@ -339,8 +373,10 @@ int main(void)
         cmocka_unit_test(a_job_grows_where_that_saves_more_than_it_costs),
         IN_A_WORLD(it_begins_with_what_is_there),
         IN_A_WORLD(it_grows_when_a_node_joins_and_stays),
+        IN_A_WORLD(a_node_that_joins_as_the_first_is_named_too),
         IN_A_WORLD(it_does_not_follow_a_node_that_comes_and_goes),
         IN_A_WORLD(it_does_not_grow_where_little_is_left_to_do),
+        IN_A_WORLD(it_grows_onto_nodes_that_are_fast_enough),
         IN_A_WORLD(it_shrinks_at_once_for_a_higher_priority_and_keeps_its_own_nodes),
         IN_A_WORLD(it_is_not_shrunk_below_its_min),
         IN_A_WORLD(it_grows_again_once_the_other_has_ended_but_not_for_who_waits),

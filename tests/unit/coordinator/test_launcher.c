@@ -88,6 +88,9 @@ static void the_line_of_mpirun_that_names_the_culprit_is_found_among_those_of_ra
     struct attempt silent = run_shell("00000000000000a2", 2, "exit 1");
     end = wait_for_end(&silent);
     assert_string_equal(end.why, "");
+    struct attempt indented = run_shell("00000000000000a2", 3, "echo '   an error'; exit 1");
+    end = wait_for_end(&indented);
+    assert_string_equal(end.why, "an error");
 }
 
 static struct attempt_end read_end(const char *says)

@@ -53,10 +53,33 @@ static void lines_that_mpirun_has_torn_are_whole_again(void **state)
     rmdir(dir);
 }
 
+/* The rest of a line may come with the next turn. The alarm ends a reader that waits for it. */
+static void a_line_without_its_end_waits_for_it(void **state)
+{
+    char dir[] = "/tmp/evenstep-logs-XXXXXX", path[60];
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/logs", dir);
+    assert_int_equal(mkdir(path, 0755), 0);
+    struct logs l = {.job_dir = dir, .ranks = 1};
+    snprintf(l.output, sizeof l.output, "%s/attempt-1.out", dir);
+    write_file(l.output, "[1,0]<stderr>:whole\n[1,0]<stderr>:ha");
+    alarm(60);
+    logs_read(&l, true);
+    alarm(0);
+    write_file(l.output, "[1,0]<stderr>:whole\n[1,0]<stderr>:half\n");
+    logs_read(&l, true);
+    expect_file(dir, "rank-0.log", "whole\nhalf\n");
+    unlink(l.output);
+    rmdir(path);
+    rmdir(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_that_mpirun_has_torn_are_whole_again),
+        cmocka_unit_test(a_line_without_its_end_waits_for_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include "tests/unit/coordinator/world.h"
 
 #include "job/documents/coordinator/control.h"
+#include "job/documents/people/events.h"
 #include "job/documents/ranks/departure.h"
 
 static const char three[] =
@@ -83,6 +84,39 @@ static void the_server_is_told_and_the_others_share_its_minibatch(void **state)
     tick(w, 0.5);
     assert_int_equal(control_of(w, id).version, 2);
     assert_state(w, id, "running");
+}
+
+/* The message of the newest event "log" of this kind; the caller frees. */
+static char *logged(struct world *w, const char *kind)
+{
+    char last[STORE_PLACE] = "0-0", *message = NULL;
+    bool gap;
+    json_t *events = store_events_read(w->store, last, 1000, 0, &gap, &err_), *one;
+    size_t i;
+    assert_non_null(events);
+    json_array_foreach(events, i, one) {
+        struct event_entry entry;
+        assert_true(event_entry_read(one, &entry));
+        json_t *data = event_entry_data(&entry);
+        const char *type = json_string_value(json_object_get(data, "type"));
+        if (strcmp(entry.type, "log") == 0 && type && strcmp(type, kind) == 0) {
+            free(message);
+            message = strdup(text_at(data, "/message"));
+        }
+        json_decref(data);
+    }
+    json_decref(events);
+    return message;
+}
+
+static void people_are_told_who_left_and_how_many_go_on(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_of_two(state, id);
+    char *message = logged(w, "left");
+    assert_non_null(message);
+    assert_string_equal(message, "n2 left at step 412, 2 nodes go on");
+    free(message);
 }
 
 static void what_the_server_counted_stands_for_it(void **state)
@@ -411,6 +445,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_WORLD(the_server_is_told_and_the_others_share_its_minibatch),
+        IN_A_WORLD(people_are_told_who_left_and_how_many_go_on),
         IN_A_WORLD(what_the_server_counted_stands_for_it),
         IN_A_WORLD(another_coordinator_knows_it_too),
         IN_A_WORLD(another_coordinator_tells_of_its_missing_rows_too),

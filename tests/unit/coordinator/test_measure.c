@@ -109,6 +109,9 @@ static void waiting_is_no_computing(void **state)
     step_times_add(&t, &row);
     assert_true(t.compute == 0.5 && t.wait == 2.0 && t.exchange == 0.25);
     assert_true(fabs(t.per_second - 20) < 1e-6);
+    row.exchange_seconds = 0.75f;
+    step_times_add(&t, &row);
+    assert_true(fabs(t.exchange_usual - 0.5) < 1e-6); /* the mean of the two */
 }
 
 static void means_are_of_steps_over_one_minibatch(void **state)

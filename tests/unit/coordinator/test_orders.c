@@ -123,12 +123,23 @@ static void given_minibatches_are_weights_where_a_step_has_the_global_batch(void
 static void the_batch_that_a_program_told_is_shared_out_anew(void **state)
 {
     struct told *t = told_open(*state, "asgd", "{'global_batch': 96, 'policy': 'equal'}");
+    assert_true(orders_take_batch(&t->orders, WORKERS - 1, &err_) < 0);
     OK(orders_take_batch(&t->orders, 60, &err_));
     expect_sizes(t, 20, 20, 20);
     loses(t, 0);
     expect_sizes(t, 0, 30, 30);
     joins(t, 0);
     expect_sizes(t, 20, 20, 20);
+    told_close(t);
+}
+
+/* A line through no measured step would size the next job's minibatches. */
+static void a_node_that_made_no_step_leaves_no_profile(void **state)
+{
+    struct world *w = *state;
+    struct told *t = told_open(w, "sync", "{'global_batch': 96, 'policy': 'equal'}");
+    OK(orders_keep_profiles(&t->orders, &err_));
+    assert_null(store_profile_get(w->store, "n0", t->orders.key, NULL));
     told_close(t);
 }
 
@@ -192,6 +203,7 @@ int main(void)
         IN_A_WORLD(given_minibatches_stay_those_of_their_workers_under_a_server),
         IN_A_WORLD(given_minibatches_are_weights_where_a_step_has_the_global_batch),
         IN_A_WORLD(the_batch_that_a_program_told_is_shared_out_anew),
+        IN_A_WORLD(a_node_that_made_no_step_leaves_no_profile),
         IN_A_WORLD(minibatches_above_the_training_set_are_what_a_step_takes),
         IN_A_WORLD(dynamic_minibatches_above_the_training_set_follow_what_a_step_has),
     };

@@ -121,6 +121,9 @@ static void what_could_go_is_proposed_with_its_bytes_artifacts_included(void **s
     assert_in_range(number_at(disk, "/data_bytes"), DATA, DATA + 64 * KB);
     assert_true(number_at(disk, "/max_disk_bytes") > 0 && number_at(disk, "/free_bytes") > 0);
     assert_true(json_is_false(at(disk, "/full")));
+    json_t *again = retention_disk(r);
+    assert_true(json_equal(at(again, "/jobs"), at(disk, "/jobs")));
+    json_decref(again);
     json_decref(disk);
     retention_free(r);
 }

@@ -244,6 +244,7 @@ static void forged_rows_enter_neither_charts_nor_history(void **state)
     ranks_step(w, id, 2, 10, 0.01); /* those of the rank go on */
     pass(w, 2);
     assert_int_equal(number_of(w, id, "/progress/step"), 10);
+    assert_int_equal(points_of(w, id, "train_loss"), 10); /* not those of an attempt to come */
 }
 
 /* ---- keys ------------------------------------------------------------------------------------ */
