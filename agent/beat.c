@@ -1,6 +1,7 @@
-/* The agent's heartbeat: see beat.h. What changes with every beat (load, GPUs) is in the host's
- * document; a node's document changes only when the node does, because every change of it is told
- * to all browsers. DIR/alive is touched at each that arrived: health checks read its age.
+/* The agent's heartbeat: see beat.h. Figures that change with every beat (load, GPUs) are in the
+ * host's document. A node's document changes only when the node does, because every change of it is
+ * sent to all browsers. DIR/alive is touched after each heartbeat that arrived, since health checks
+ * read its age.
  */
 #include "agent/beat.h"
 
@@ -35,7 +36,7 @@ struct beat {
     bool soon; /* a beat is due at once */
 };
 
-/* Sends what this host is and how it does. */
+/* Sends the host's document. */
 static int send_host(struct beat *b, struct err *e)
 {
     const struct agent_config *c = b->config;
@@ -72,7 +73,8 @@ static int send_host(struct beat *b, struct err *e)
     return rc;
 }
 
-/* A host that leaves says so in its nodes' documents. interpreters: NULL while they are asked. */
+/* The document of a node. A host that leaves says so in it. interpreters: NULL while they are being
+ * asked. */
 static json_t *node_document(struct beat *b, const json_t *node, const json_t *interpreters)
 {
     pthread_mutex_lock(&b->lock);

@@ -110,7 +110,7 @@ static int read_password(const char *path, char **out, struct err *e)
     return 0;
 }
 
-/* Workers may have a user of their own, with fewer rights. */
+/* Reads the workers' user of Redis, which may have fewer rights. */
 static int read_worker(struct agent_config *c, struct err *e)
 {
     const char *user = opt_string(c->options, "worker-user");
@@ -154,7 +154,8 @@ static int read_places(struct agent_config *c, struct err *e)
     return rc == 0 ? sign_read_secret(secret, false, &c->secret, e) : rc;
 }
 
-/* The user must reach what its ranks run and what they keep; our secrets stay ours. */
+/* Reads which user ranks run as. The user must be able to read the programs and write the kept
+ * files, but not read our secrets. */
 static int read_run_as(struct agent_config *c, struct err *e)
 {
     char here[PATH_MAX], worker[PATH_MAX + 32];
@@ -241,7 +242,7 @@ static int read_nodes(struct agent_config *c, const struct gpus *gpus, struct er
         rc = node_label(c->nodes, opt_item(c->options, "label", i), e);
     }
     path_program_dir(here);
-    snprintf(worker, sizeof worker, "%s/evenstep-worker", here); /* it stands beside the agent's */
+    snprintf(worker, sizeof worker, "%s/evenstep-worker", here); /* it is in the agent's folder */
     if (rc == 0 && node_any_cpu(c->nodes) &&
         probe_device(&probed, worker, "cpu:1", &ignored) == 0) {
         node_take_precisions(c->nodes, probed.precisions);

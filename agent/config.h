@@ -24,7 +24,7 @@ struct agent_config {
                                                     has none */
     struct sign_key secret;
     int64_t cache_bytes;
-    struct run_as as; /* whom ranks run as */
+    struct run_as as; /* the user that ranks run as */
     enum log_level log_level;
     json_t *versions, *nodes; /* owned; nodes: documents of store_node_put */
 };
@@ -33,8 +33,8 @@ struct agent_config {
 int agent_config_read(struct agent_config *c, const struct gpus *gpus, int argc, char **argv,
                       struct err *e);
 void agent_config_release(struct agent_config *c);
-/* Which address this host has on the way to the store; fills address and network. May fail for a
- * while: the store's name may not be known yet. */
+/* Finds this host's address on the way to the store; fills address and network. It may fail for a
+ * while, since the store's name may not be known yet. */
 int agent_config_find_address(struct agent_config *c, struct err *e);
 /* A connection to the store, as this host's own user if it has one. NULL after an error. */
 struct store *agent_config_open_store(const struct agent_config *c, struct err *e);

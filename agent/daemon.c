@@ -5,8 +5,8 @@
  *      └────── its lease is gone for LEASE_PATIENCE seconds ──► TERM, KILL; then every process that
  *                                                               has EVENSTEP_LAUNCH=NONCE
  *
- * A store that is away says nothing about leases. Time counts only over answers of the store that
- * say "gone", so a restart of Redis ends no training.
+ * A store that is away says nothing about leases. Only answers of the store that say "gone" count,
+ * so a restart of Redis ends no training.
  */
 #include "agent/daemon.h"
 
@@ -26,7 +26,7 @@
 
 static const double lease_patience = 5, lease_every = 1, stop_grace = 3;
 enum { ANSWER_SECONDS = 60, DAEMONS_HERE = 256 };
-/* Of the folders for Open MPI: sockets, shared memory. */
+/* Parents of the folders for Open MPI: sockets, shared memory. */
 static const char *const parents[] = {"/tmp", "/dev/shm"};
 
 struct daemon {
@@ -35,7 +35,8 @@ struct daemon {
     pid_t pid;
     uint64_t ticks;
     char output[PATH_MAX];
-    double looked_at, gone_since; /* at the lease; 0: it is there */
+    double looked_at, gone_since; /* when the lease was read, and since when it is gone; 0: it is
+                                     there */
     bool ended, told;
     int code;
     char why[200];
@@ -47,7 +48,7 @@ struct daemons {
     int n;
 };
 
-/* An agent that was killed took its daemons along, but not their folders. */
+/* Removes folders of killed agents, whose daemons ended with them. */
 static void sweep(void)
 {
     char prefix[32];
@@ -158,7 +159,7 @@ static void last_words(struct daemon *m)
     free(text);
 }
 
-/* What it started and left behind. */
+/* Ends the processes that a daemon started and left behind. */
 static void end_stragglers(const struct daemon *m)
 {
     char mark[96];
@@ -227,7 +228,7 @@ static void look_at_lease(struct daemon *m, struct store *s, double now)
     }
     m->looked_at = now;
     snprintf(name, sizeof name, "launch.%s", m->request.nonce);
-    if (store_lease_there(s, name, NULL) != LEASE_GONE) { /* held, or nobody can tell */
+    if (store_lease_there(s, name, NULL) != LEASE_GONE) { /* it is held, or the store cannot tell */
         m->gone_since = 0;
     } else if (m->gone_since == 0) {
         m->gone_since = now;
@@ -253,7 +254,7 @@ void daemons_tick(struct daemons *d, struct store *s, const struct sign_key *key
             continue;
         }
         daemons_answer(s, key, m->request.nonce, "ended", m->code, m->why,
-                       NULL); /* with the store away nobody waits for it any more */
+                       NULL); /* if the store is away, nobody waits for this answer */
         *at = m->next;
         d->n--;
         free(m);

@@ -14,22 +14,22 @@
 /* What every daemon is given. Strings are borrowed. */
 struct daemon_config {
     const char *host;
-    const char *store_url, *store_password; /* for workers; password: or NULL */
+    const char *store_url, *store_password; /* for workers; the password may be NULL */
     const char *data_roots;  /* where this host's data sets are, separated by colons */
     const char *data_dir;    /* where logs and received data are kept */
     const char *network;     /* CIDR for MPI's connections */
     const char *ports;       /* "FIRST-LAST", or NULL: any */
     int64_t cache_bytes;     /* the most that received data sets may use */
-    const char *python;      /* what runs programs that ask for python3; NULL: the PATH's */
-    const struct run_as *as; /* whom daemons and ranks run as; NULL: us */
+    const char *python;      /* interpreter for programs that ask for python3; NULL: the PATH's */
+    const struct run_as *as; /* the user that daemons and ranks run as; NULL: our own */
 };
 
-/* The PATH of daemons and of what they start, programs of users too. */
+/* The PATH of daemons and of what they start, including users' programs. */
 char *daemon_path(char out[PATH_MAX]);
 
 struct daemons; /* those that run */
 struct daemons *daemons_new(const struct daemon_config *config, struct err *e);
-/* Ends all, by TERM and after `grace` seconds by KILL, and frees. */
+/* Ends all daemons by TERM, after `grace` seconds by KILL, and frees *d. */
 void daemons_free(struct daemons *d, double grace);
 int daemons_running(const struct daemons *d);
 int daemons_start(struct daemons *d, const struct request *r, struct err *e);

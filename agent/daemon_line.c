@@ -1,9 +1,9 @@
 /* The command line and the environment of Open MPI's daemon (daemon.h). Both are written here from
- * checked fields and from what this agent was configured with; nothing is taken over from mpirun's
- * command, and nothing of our environment but what is named.
+ * checked fields and from this agent's configuration. Nothing is taken from mpirun's command, and
+ * only named variables from our environment.
  *
- * What belongs to this host alone (interface, folder of shared memory) reaches the ranks as
- * EVENSTEP_MCA_…, which evenstep-worker turns into Open MPI's variables: OMPI_MCA_… itself would be
+ * Settings of this host alone (interface, folder of shared memory) reach the ranks as
+ * EVENSTEP_MCA_…, which evenstep-worker turns into Open MPI's variables. OMPI_MCA_… itself would be
  * overwritten by mpirun's, which hold for all hosts.
  */
 #include <limits.h>
@@ -115,7 +115,8 @@ char *daemon_path(char out[PATH_MAX])
     return out;
 }
 
-/* As the user of the store of this host's ranks in this attempt, or as that of all workers. */
+/* Writes the store's address and user: that of this host's ranks in this attempt, or the one that
+ * all workers share. */
 static void write_store(struct words *w, const struct daemon_config *c, const struct request *r)
 {
     char user[STORE_USER], url[512], password[SIGN_HEX];
@@ -142,7 +143,7 @@ static void write_env(struct words *w, const struct daemon_config *c, const stru
                                        "TZ",
                                        "LD_LIBRARY_PATH",
                                        "OPAL_PREFIX",
-                                       "PMIX_PKGLIBDIR", /* these three of a bundle */
+                                       "PMIX_PKGLIBDIR", /* these three come from a bundle */
                                        "CUDA_VISIBLE_DEVICES",
                                        "NVIDIA_VISIBLE_DEVICES",
                                        "OMP_PROC_BIND",
@@ -150,7 +151,7 @@ static void write_env(struct words *w, const struct daemon_config *c, const stru
                                        "HWLOC_COMPONENTS",
                                        "PMIX_MCA_gds"};
     char path[PATH_MAX], shm[64];
-    enum { WHO = 3 }; /* the first of them say who one is */
+    enum { WHO = 3 }; /* the first ones name the user */
     const size_t who = run_as_given(c->as) ? WHO : 0;
     for (size_t i = who; i < sizeof kept / sizeof *kept; i++) {
         inherit(w, kept[i]);
@@ -162,11 +163,11 @@ static void write_env(struct words *w, const struct daemon_config *c, const stru
     }
     word(w, "PATH=%s", daemon_path(path));
     word(w, "LANG=C.UTF-8");
-    word(w, "CUDA_DEVICE_ORDER=PCI_BUS_ID"); /* as NVML counts (gpu.c) */
+    word(w, "CUDA_DEVICE_ORDER=PCI_BUS_ID"); /* GPUs are numbered as by NVML (gpu.c) */
     word(w, "OMP_WAIT_POLICY=passive");
     write_openmpi(w);
-    word(w, "RES_OPTIONS=timeout:1 attempts:2"); /* Open MPI looks up its node names, which nobody
-                                                    knows */
+    word(w, "RES_OPTIONS=timeout:1 attempts:2"); /* short, since Open MPI looks up its node names,
+                                                    which no server knows */
     if (geteuid() == 0 && !who) {
         word(w, "OMPI_ALLOW_RUN_AS_ROOT=1");
         word(w, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1");

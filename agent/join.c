@@ -1,6 +1,6 @@
-/* The agent's half of joining: see join.h. A refusal whose signature is wrong is still reported, as
- * such: it usually means that the secret is wrong. A process that can only write to the store can
- * make an agent wait, but not make it accept a coordinator.
+/* The agent's half of joining: see join.h. A refusal with a wrong signature is reported too, and
+ * named so: usually the secret is wrong. A process that can only write to the store can make an
+ * agent wait, but cannot make it accept a coordinator.
  */
 #include "agent/join.h"
 

@@ -5,8 +5,8 @@
  *     SIGTERM ─► says that it leaves ─► jobs write a checkpoint, their daemons end
  *             ─► host and nodes leave the store
  *
- * A daemon dies with the *thread* that forked it (PR_SET_PDEATHSIG), so the main thread alone
- * starts daemons: it lives as long as the agent. Nothing in a box is believed before its signature
+ * A daemon dies with the *thread* that forked it (PR_SET_PDEATHSIG). So only the main thread starts
+ * daemons, since it lives as long as the agent. Nothing in a box is believed before its signature
  * is checked.
  */
 #include <errno.h>
@@ -54,12 +54,12 @@ struct agent {
     struct daemons *daemons;
     struct sign_seen seen;
     bool leaving;     /* no further daemon is started */
-    double looked_at; /* at which coordinator there is */
+    double looked_at; /* when it asked which coordinator there is */
 };
 
 /* ---- join ------------------------------------------------------------------------------------ */
 
-/* fault: why this agent cannot start, or NULL. */
+/* The agent's request to join. fault: why this agent cannot start, or NULL. */
 static json_t *who(const struct agent *a, const struct err *fault)
 {
     json_t *names = json_array(), *node;
@@ -89,7 +89,8 @@ static void wait_a_little(double seconds)
     }
 }
 
-/* As who may join; or, after that, as this host's own user of the store, if it has one. */
+/* Connects to the store as the user that may join. own: after joining, as this host's own user, if
+ * it has one. */
 static int connect_store(struct agent *a, bool own, struct err *e)
 {
     struct agent_config *c = &a->config;
@@ -125,7 +126,7 @@ static int join_once(struct agent *a, struct err *e)
     return rc == 0 && a->welcome.own_user ? connect_store(a, true, e) : rc;
 }
 
-/* Until a coordinator takes us; each new cause is said once. */
+/* Asks until a coordinator accepts us. Each new cause of a refusal is logged once. */
 static void join(struct agent *a)
 {
     char said[sizeof((struct err *)0)->message] = "", quoted[700];
@@ -148,7 +149,7 @@ static void join(struct agent *a)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* nonce "": the request is not answered. */
+/* Refuses a request; nonce "": without an answer. */
 static void refuse(struct agent *a, const char *cause, const char *nonce, const struct err *why)
 {
     char quoted[700], counter[48];
@@ -226,7 +227,7 @@ static void turn(struct agent *a)
     free(text);
 }
 
-/* Jobs that run here write a checkpoint and give the nodes back, as the coordinator has them do; a
+/* Leaves: the coordinator lets jobs that run here write a checkpoint and give the nodes back. A
  * second signal ends them at once. */
 static void leave(struct agent *a)
 {
@@ -256,7 +257,7 @@ static void serve(struct agent *a)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* Whether what ranks and users' programs do can touch what is ours. */
+/* Logs whether ranks and users' programs can touch the agent's files. */
 static void tell_user(const struct agent_config *c)
 {
     if (run_as_given(&c->as)) {
@@ -278,7 +279,7 @@ static int live(struct agent *a, struct err *e)
         return 0;
     }
     a->seen.not_before =
-        clock_wall_ms() - SIGN_WINDOW_MS; /* older ones were signed with another key */
+        clock_wall_ms() - SIGN_WINDOW_MS; /* older requests were signed with another key */
     struct daemon_config dc = {c->host,     c->worker_store, c->worker_password, c->roots,
                                c->data_dir, c->network,      c->ports,           c->cache_bytes,
                                NULL,        &c->as};
@@ -318,8 +319,7 @@ static int start(struct agent *a, struct err *e)
     return a->store ? 0 : -(int)e->code;
 }
 
-/* A device that is not there ends this agent; the coordinator is told why, so that it stands on the
- * page too. */
+/* A missing device ends this agent. The coordinator is told why, so that the page shows it too. */
 static void tell_fault(struct agent *a, const struct err *fault)
 {
     struct err e = {0};
@@ -349,12 +349,14 @@ int main(int argc, char **argv)
             rc == 0 ? interpreters_start(a.config.options, daemon_path(path), &e) : NULL;
         rc = a.interpreters ? rc : -(int)e.code;
         if (rc == 0) {
-            notify_manager("READY=1\nSTATUS=joins"); /* it may take long: nobody waits for it */
+            notify_manager("READY=1\nSTATUS=joins"); /* joining may take long, and systemd need not
+                                                        wait for it */
         }
         while (rc == 0 && !told_to_stop) {
             rc = live(&a, &e);
-            if (rc == -ERR_CONFLICT || rc == -ERR_UNAVAILABLE) { /* somebody has our name meanwhile,
-                                                                    or the store went away: again */
+            if (rc == -ERR_CONFLICT || rc == -ERR_UNAVAILABLE) { /* another host has our name
+                                                                    meanwhile, or the store went
+                                                                    away: joins again */
                 log_warn("agent", "joining again", "why=%s",
                          log_quote(quoted, sizeof quoted, e.message));
                 err_clear(&e);

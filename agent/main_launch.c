@@ -3,8 +3,8 @@
  *
  *     mpirun ─ evenstep-launch HOST orted -mca … ─ request ─► store ─► agent of HOST ─ orted
  *
- * While it lives it renews a lease, so that the agent sees when mpirun is gone. The daemon's
- * command is not passed on: its few numbers are, and the agent writes a command of its own. Its
+ * While it lives it renews a lease, so that the agent notices when mpirun is gone. It passes on
+ * only a few numbers of the daemon's command, and the agent writes a command of its own. Its
  * environment comes from launchers/mpirun.c: EVENSTEP_STORE, EVENSTEP_HOSTS (folder of the hosts'
  * keys), EVENSTEP_JOB, EVENSTEP_ATTEMPT, EVENSTEP_SEAL, EVENSTEP_OWN_USERS. What it says on stderr
  * is in the attempt's log. */
@@ -71,9 +71,10 @@ struct launch {
     const char *host;
     struct sign_key key;
     struct store *store;
-    char nonce[SIGN_HEX], instance[SIGN_HEX]; /* which agent was asked; "": not known yet */
+    char nonce[SIGN_HEX], instance[SIGN_HEX]; /* the request's nonce, and the agent that was asked;
+                                                 "": not known yet */
     bool started;                             /* a daemon */
-    bool declined;                            /* none, and its host is the cause */
+    bool declined;                            /* no daemon was started, and its host is the cause */
     double renewed_at;
 };
 
@@ -108,7 +109,7 @@ static int read_key(struct launch *l, struct err *e)
     return rc;
 }
 
-/* The key of the ranks that will run on this host, so that its agent alone can read it. */
+/* Adds the key of the ranks on this host, wrapped so that only its agent can read it. */
 static int add_seal(const struct launch *l, json_t *body, struct err *e)
 {
     struct sign_key attempt, seal;
@@ -157,7 +158,7 @@ static int send_request(struct launch *l, int argc, char **argv, struct err *e)
     return rc;
 }
 
-/* Has the daemon ended, or was it refused? Then *code tells how. */
+/* Has the daemon ended, or was it refused? Then it sets *code. */
 static bool take_answer(struct launch *l, int *code, struct err *e)
 {
     char box[96];
@@ -190,8 +191,9 @@ static bool take_answer(struct launch *l, int *code, struct err *e)
     return over;
 }
 
-/* Nobody will answer: the host is lost, or another agent has joined for it, whose key is another.
- */
+/* Will nobody answer? The host may be lost, or another agent may have joined for it, with another
+ * key.
+ * */
 static bool is_agent_gone(struct launch *l, struct err *e)
 {
     json_t *host = store_host_get(l->store, l->host, NULL);
@@ -224,7 +226,7 @@ static int wait_for_end(struct launch *l, struct err *e)
         if (now - l->renewed_at >= renew_seconds) {
             l->renewed_at = now;
             store_lease_set(l->store, lease, LEASE_SECONDS,
-                            NULL); /* with the store away it is renewed when that is back */
+                            NULL); /* if the store is away, the lease is renewed when it is back */
             if (!l->started && is_agent_gone(l, e)) {
                 l->declined = true;
                 break;
@@ -267,7 +269,7 @@ static int launch(struct launch *l, int argc, char **argv, struct err *e)
     return wait_for_end(l, e);
 }
 
-/* Whether it was started by a person who asks what it is: what mpirun gives is more than a word. */
+/* Answers --help and the like, if a person started it: mpirun passes more than one word. */
 static bool answers(int argc, char **argv)
 {
     struct opt_values *v = NULL;

@@ -75,7 +75,7 @@ static int check_address(const struct request *r, struct err *e)
     return 0;
 }
 
-/* One that is not named is shared. */
+/* Reads the user; a missing one means "shared". */
 static int read_user(const json_t *body, struct request *out, struct err *e)
 {
     if (!json_object_get(body, "user")) {

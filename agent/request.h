@@ -22,7 +22,7 @@ struct request {
     char job[17];
     int attempt;
     int64_t family;      /* number of mpirun's family of jobs */
-    int daemon, daemons; /* which one this is (1 …), and how many there are with mpirun itself */
+    int daemon, daemons; /* this daemon's number, from 1, and how many there are, mpirun included */
     char nodes[2048];    /* Open MPI's regular expression for all nodes */
     char mpirun[1024];   /* addresses of mpirun */
     char seal[SIGN_HEX]; /* the key of this host's ranks (job/seal.h), wrapped until
@@ -31,19 +31,19 @@ struct request {
     char nonce[65];
 };
 
-/* Every field is there, of the right form and in range, and nothing else is; "host" is `host`. */
+/* Checks that every field is there, has the right form and is in range, that there are no others,
+ * and that "host" is `host`. */
 int request_read(struct request *out, const json_t *body, const char *host, struct err *e);
 /* `key`: this host's own. */
 void request_unwrap(struct request *r, const struct sign_key *key);
-/* From the command that mpirun gives its launch agent ("orted -mca ess_base_jobid …"), the fields
- * without host, job and attempt. */
+/* The fields without host, job and attempt, from the command that mpirun gives its launch agent
+ * ("orted -mca ess_base_jobid …"). */
 json_t *request_from_command(int argc, char *const *argv, struct err *e);
 
-/* What the agent answers to the request of this nonce. Texts are borrowed; one that is missing is
- * "". */
+/* The agent's answer to the request with this nonce. Texts are borrowed; a missing one is "". */
 struct request_answer {
     const char *nonce, *state, *message;
-    int code; /* of the daemon that has ended */
+    int code; /* exit code of the daemon */
 };
 json_t *request_answer_json(const struct request_answer *a); /* new reference */
 void request_answer_read(struct request_answer *out, const json_t *body);

@@ -1,8 +1,8 @@
-/* Transport on a virtual clock: see comm_sim.h. What a rank asks of it, and the loop over events;
- * ranks, messages, links and rings have files of their own (world.h).
+/* Transport on a virtual clock: see comm_sim.h. This file has the transport's functions and the
+ * loop over events; ranks, messages, links and rings have files of their own (world.h).
  *
- * An operation that was started is stepped when one of its messages is through, also while the
- * rank's fiber computes, as the communication thread does over MPI. */
+ * An operation is stepped when one of its messages has come or gone, even while the rank's fiber
+ * computes. Over MPI the communication thread does this. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static int sim_wait(struct transport *t, struct comm_op *op, int parts, double d
     r->waiting = op;
     r->deadline_passed = false;
     r->wait_generation++;
-    /* virtual waits may be long with slow nodes: only a deadlock ends them, see world_run() */
+    /* with slow nodes virtual waits may be long, so only a deadlock ends them (world_run) */
     (void)deadline;
     (void)parts;
     fiber_yield();
@@ -249,7 +249,7 @@ static int deadlock(const struct world *w, struct err *e)
 
 int world_run(struct world *w, struct err *e)
 {
-    for (int i = w->size - 1; i >= 0; i--) { /* servers first, so that they listen */
+    for (int i = w->size - 1; i >= 0; i--) { /* servers start first, so that they listen */
         world_run_rank(&w->ranks[i]);
     }
     while (w->n_heap > 0) {
@@ -285,9 +285,9 @@ void world_step_begin(struct world *w, int rank)
     r->step_factor = 1 + jitter * z;
 }
 
-/* An evaluation in which all workers take part is a barrier, and still costs nothing: each goes on
- * at the time at which it came. So the clock goes back to the first of them. No rank notices: all
- * have left before one goes on, and no message between them is under way. */
+/* An evaluation with all workers is a barrier, but costs no time: each worker goes on at the time
+ * at which it came. So the clock goes back to the first of them. No rank notices this: all have
+ * left before one goes on, and no message between them is under way. */
 static void give_back(struct sim_rank *r)
 {
     struct world *w = r->world;

@@ -25,7 +25,7 @@ int world_set(struct world *w, int rank, void (*fn)(void *arg), void *arg, struc
  * that wait. */
 int world_run(struct world *w, struct err *e);
 int64_t world_events(const struct world *w);
-/* The step of this rank's worker begins now: draws its jitter. */
+/* Begins a step of this rank's worker: draws its jitter. */
 void world_step_begin(struct world *w, int rank);
 /* Messages that this rank sends cost nothing while set (start, evaluation, checkpoints). All ranks
  * begin so. */

@@ -1,7 +1,7 @@
 /* The events of a virtual world in their order: a binary heap by time, then by the rank that caused
- * them, then by when they were made, so that a run depends on nothing but its inputs. With a
- * million events a second this is a large part of a timing-only run, so an event is a plain value,
- * and a void one stays in the heap until its time comes (generation). */
+ * them, then by when they were made, so that a run depends on nothing but its inputs. At a million
+ * events a second this is a large part of a timing-only run. So an event is a plain value, and a
+ * void event stays in the heap until its time comes (generation). */
 #include <stdlib.h>
 
 #include "simulator/world.h"

@@ -22,7 +22,7 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-/* a stack that does not run: where it is, and AddressSanitizer's record of it */
+/* a stack that is not running: where it is, and AddressSanitizer's record of it */
 struct stack {
     const void *bottom;
     size_t bytes;
@@ -30,12 +30,12 @@ struct stack {
 };
 
 struct fiber {
-    ucontext_t first; /* before it has run */
+    ucontext_t first; /* its context until it has run */
     jmp_buf mine, caller;
     bool begun;
     void (*fn)(void *arg);
     void *arg;
-    void (*outside)(void *arg); /* NULL, or what to run before it is resumed */
+    void (*outside)(void *arg); /* NULL, or a function to run before it is resumed */
     void *outside_arg;
     char *stack;
     size_t bytes;
@@ -45,8 +45,8 @@ struct fiber {
 
 static _Thread_local struct fiber *running;
 
-/* Around each switch: leaves `from` for `to`, for good if `last`; then, on `to`, arrives from
- * `from`. */
+/* These two enclose each switch. The first leaves `from` for `to`, for good if `last`; the second
+ * runs on `to` and arrives from `from`. */
 static void leave(struct stack *from, const struct stack *to, bool last)
 {
 #ifdef WITH_ASAN
@@ -70,7 +70,7 @@ static void begin(void)
     fiber_yield();
 }
 
-/* A function of its own, because the compiler assumes that getcontext() may return twice. */
+/* It is a function of its own, because the compiler assumes that getcontext() may return twice. */
 static bool prepare(struct fiber *f, size_t page)
 {
     if (getcontext(&f->first) != 0) {

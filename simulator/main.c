@@ -1,5 +1,5 @@
 /* evenstep-simulate: a job on a virtual cluster. The trainer, strategies, server rules and balancer
- * are the very same code that runs over MPI; only the transport differs (comm_sim.c), and time is
+ * are the same code that runs over MPI. Only the transport differs (comm_sim.c), and time is
  * virtual. With real gradients, the same seed gives the same bits.
  *
  *   evenstep-simulate --job job.json --cluster cluster.json --out DIR [--seed N] [--timing-only]
@@ -110,7 +110,7 @@ static void print_problems(const char *what, const struct jsonx_problems *p)
     }
 }
 
-/* The cluster's groups decide; a group_size as well must agree with them. */
+/* The cluster's groups decide. A group_size must agree with them. */
 static int check_groups(struct simulation *s)
 {
     int size = s->spec.strategy.group_size, members[CLUSTER_NODES] = {0}, rc = 0;
@@ -148,7 +148,7 @@ static int read_inputs(struct simulation *s, const struct opt_values *v, struct 
     print_problems("job", &of_job);
     if (cluster) {
         parsed = cluster_parse(&s->cluster, cluster, "", &of_cluster);
-        if (file) { /* else they were the job's */
+        if (file) { /* else they are the job's */
             print_problems("cluster", &of_cluster);
         }
     } else {
@@ -168,7 +168,8 @@ static int read_inputs(struct simulation *s, const struct opt_values *v, struct 
     if (opt_string(v, "seed")) {
         s->cluster.seed = (uint64_t)opt_int(v, "seed");
     }
-    s->spec.checkpoint_every_seconds = 0; /* of virtual seconds: no run would start from them */
+    s->spec.checkpoint_every_seconds = 0; /* virtual seconds: no run would start from such
+                                             checkpoints */
     jsonx_problems_release(&of_job);
     jsonx_problems_release(&of_cluster);
     json_decref(job);
@@ -265,8 +266,7 @@ static int first_failure(const struct simulation *s, int ranks, struct err *e)
     return err_prefix(e, "rank %d", found);
 }
 
-/* A run would otherwise continue what an earlier one left: a history by its rows, a job by its
- * checkpoints.
+/* Empties the folder. A run would otherwise continue an earlier one's history and checkpoints.
  */
 static int empty_out(const struct simulation *s, struct err *e)
 {
@@ -305,7 +305,7 @@ static int check_memory(struct simulation *s, const struct opt_values *v, struct
     struct err ignored;
     struct assignment *first = calloc(1, sizeof *first);
     bool known = s->dev && dataset_peek(&told, &s->spec.data, s->roots, &ignored) >=
-                               0; /* if not, opening it will say why */
+                               0; /* if this fails, opening it will say why */
     double there = !s->dev                     ? INFINITY
                    : opt_real(v, "memory") > 0 ? opt_real(v, "memory")
                                                : (double)s->dev->ops->memory_bytes(s->dev);
@@ -359,7 +359,7 @@ static int open_data(struct simulation *s, const struct opt_values *v, struct er
     return s->data.train.samples > 0 ? 0 : dataset_peek(&s->data, &s->spec.data, s->roots, e);
 }
 
-/* The world with its ranks, none of which has begun. */
+/* Makes the world with its ranks, none of which has begun. */
 static int make_ranks(struct simulation *s, double rank_bytes, struct err *e)
 {
     int servers = s->spec.strategy.servers, ranks = s->spec.workers + servers, rc = 0;

@@ -36,14 +36,14 @@ static void add(struct counting *c, const char *name, double floats, double time
     }
 }
 
-/* A block that every node has. */
+/* Adds a block that every node has. */
 static void add_nodes(struct counting *c, const char *name, double floats)
 {
     add(c, name, floats, c->W);
     c->out->node_bytes += floats * sizeof(float);
 }
 
-/* What the strategy keeps. */
+/* Adds the strategy's blocks. */
 static void add_strategy(struct counting *c, const struct jobspec *spec)
 {
     struct footprint f;
@@ -80,7 +80,7 @@ void memory_count(struct memory_need *out, const struct jobspec *spec, const int
         largest = sizes[i] > largest ? sizes[i] : largest;
         samples += sizes[i];
     }
-    /* every replica has it, wherever the update is made */
+    /* every replica has the optimizer's state, wherever the update is made */
     c.optim = (double)dev_optim_floats(net, &spec->optimizer);
     add_nodes(&c, "parameters", c.n);
     add_nodes(&c, "gradients", c.n);
@@ -102,7 +102,8 @@ void memory_count(struct memory_need *out, const struct jobspec *spec, const int
     }
     out->node_bytes += node_books;
     double blocks =
-        (2 * c.n + c.optim + c.stats) * sizeof(float); /* that dev_memory_needed counts as well */
+        (2 * c.n + c.optim + c.stats) * sizeof(float); /* without what dev_memory_needed() counts as
+                                                          well */
     out->rank_bytes +=
         out->node_bytes - blocks + (double)dev_memory_needed(net, &spec->optimizer, largest);
 }

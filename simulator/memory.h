@@ -11,13 +11,13 @@ enum { MEMORY_ROWS = 16 };
 struct memory_need {
     struct memory_row {
         const char *name;
-        double bytes; /* of all nodes together */
+        double bytes; /* for all nodes together */
     } rows[MEMORY_ROWS];
     int n_rows;
     double bytes;      /* of all rows */
-    double rank_bytes; /* of a real rank with the largest minibatch: its blocks and its program */
-    double node_bytes; /* of the node with the largest minibatch: its blocks, its share of the
-                          server's not included */
+    double rank_bytes; /* for a real rank with the largest minibatch: its blocks and its program */
+    double node_bytes; /* for the node with the largest minibatch: its blocks, without a share of
+                          the server's */
 };
 
 /* sizes: [spec->workers] samples of a step, with the first minibatches. data: from dataset_peek();

@@ -1,7 +1,7 @@
-/* Messages of a virtual world. One exists from send until it is matched by a receive of its
- * destination (sender and tag agree, in order of arrival). Its bytes stay with the sender until
- * then; the send is done when the receiver has taken them. Bytes that the sender lends are not
- * copied even then: the receiver reads them in place.
+/* Messages of a virtual world. A message exists from its send until a receive of its destination
+ * matches it (by sender and tag, in order of arrival). Its bytes stay with the sender until then,
+ * and the send is done when the receiver has taken them. Bytes that the sender lends are not copied
+ * even then: the receiver reads them in place.
  *
  * A worker sends over one link to its group and one to the others: messages to other workers leave
  * one after the other, so that concurrent reductions of several buckets take at least the time of
@@ -26,7 +26,7 @@ static void match(struct sim_rank *to, struct parcel *p, struct posted *q)
     struct sim_rank *from = &w->ranks[p->from];
     world_through(from, p->send, REQ_DONE);
     if (from != to) {
-        events_push(w, w->now, p->from, EVENT_WAKE, NULL, 0); /* its send is done */
+        events_push(w, w->now, p->from, EVENT_WAKE, NULL, 0); /* the sender's send is done */
     }
     p->next = w->spare_parcels;
     w->spare_parcels = p;
@@ -58,7 +58,7 @@ void messages_arrive(struct sim_rank *to, struct parcel *p)
     to->arrived_tail[header] = &p->next;
 }
 
-/* When the last of these bytes to another worker has left. */
+/* The time at which the last of these bytes to another worker has left. */
 static double leaves_at(const struct world *w, struct sim_rank *r, int to, double bytes)
 {
     double *out_free = &r->out_free[world_same_group(w, r->rank, to)],

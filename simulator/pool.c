@@ -49,12 +49,12 @@ struct pool {
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t queued, done;
     struct pool_job *first, *last;
-    struct idle *idle; /* used last, first */
+    struct idle *idle; /* the last used comes first */
     int n_idle;
     bool stopping;
 };
 
-struct pool_program { /* of a node: only its size and the limits of its buckets */
+struct pool_program { /* a node's program: only its size and the limits of its buckets */
     struct dev_program_head head;
     size_t bucket_bytes;
 };
@@ -105,7 +105,8 @@ static struct dev_program *give_idle(struct pool *p, struct dev_program *program
     return old;
 }
 
-/* Called with the lock held, returns with it held; programs are made and freed without it. */
+/* Runs a job. The lock is held at the call and the return; programs are made and freed without
+ * it. */
 static void run_job(struct pool *p, struct pool_job *job)
 {
     const struct device_ops *ops = p->inner->ops;
@@ -130,7 +131,7 @@ static void run_job(struct pool *p, struct pool_job *job)
     }
 }
 
-/* Called with the lock held, as run_job. False: there was none. */
+/* Runs the first queued job. The lock is held, as in run_job(). False: there was none. */
 static bool run_first(struct pool *p)
 {
     struct pool_job *job = p->first;
@@ -169,7 +170,8 @@ static void submit(struct pool *p, struct pool_job *job)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* Until the gradient is there: computes queued ones, then waits for the thread that computes it. */
+/* Helps until the gradient is there: computes queued ones, then waits for the thread that computes
+ * it. */
 static void help(void *arg)
 {
     const struct dev_replica *r = arg;
@@ -269,7 +271,8 @@ static void free_program(struct dev_program *program)
     free(own);
 }
 
-/* A real program tells the limits of the buckets, and is kept for use. */
+/* Makes a node's program. The limits of the buckets come from a real program, which is kept for
+ * use. */
 static struct dev_program *new_program(struct dev_replica *r, int batch, size_t bucket_bytes,
                                        struct err *e)
 {

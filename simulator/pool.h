@@ -12,8 +12,8 @@
 
 #include "kernels/device.h"
 
-/* Programs that are kept for their next use: one per core of each size, and at most this many per
- * core of all sizes. */
+/* How many idle programs are kept: one per core of each size, and at most this many per core of all
+ * sizes. */
 enum { POOL_PROGRAMS = 8 };
 
 /* threads: how many gradients at a time; 0: one per core. Closed with dev_close. */

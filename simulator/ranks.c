@@ -1,6 +1,6 @@
-/* Ranks in fibers, and their operations, which are stepped when one of their messages is through:
- * see world.h. transport_req.impl[0] is a message's state, impl[1] the operation that it belongs
- * to. */
+/* Ranks in fibers, and their operations, which are stepped when one of their messages has come or
+ * gone: see world.h. transport_req.impl[0] is a message's state, impl[1] the operation to which it
+ * belongs. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,8 +47,8 @@ int world_step(struct sim_rank *r, struct comm_op *op)
     return rc;
 }
 
-/* Steps the operations whose messages got through. An operation that has ended still exists: its
- * owner's fiber runs only after this. */
+/* Steps the operations whose messages have come or gone. An operation that has ended still exists,
+ * since its owner's fiber runs only after this. */
 static void step_ops(struct sim_rank *r)
 {
     for (int i = 0; i < r->n_ready; i++) {

@@ -17,7 +17,7 @@
 enum { RECENT = 100 }; /* updates */
 static const double PROGRESS_SECONDS = 0.5;
 
-struct step_sums { /* over so many steps with one minibatch, or with any */
+struct step_sums { /* sums over `n` steps with one minibatch, or with any */
     int64_t steps, batch;
     double compute, exchange, wait;
 };
@@ -28,8 +28,9 @@ struct rank_report {
     int rank;
     struct staleness staleness;
     int64_t updates, samples;
-    struct step_sums all, now; /* of the run, and of the present minibatch */
-    int64_t other;             /* the newest step had this one, the one before the present one */
+    struct step_sums all, now; /* of the run, and of the current minibatch */
+    int64_t other;             /* the newest step had this minibatch, the one before had the current
+                                  one */
     int batch;
     enum phase phase;
 };
@@ -37,27 +38,28 @@ struct rank_report {
 struct report {
     const struct jobspec *spec;
     const struct cluster *cluster;
-    struct sender from; /* the attempt that this run is; attempt 0: none */
+    struct sender from; /* the attempt of this run; attempt 0: none */
     struct world *world;
     char dir[4096];
     struct history *history;
     struct balancer balancer;
-    int undecided;             /* rows since it was asked */
+    int undecided;             /* rows since the balancer was asked */
     struct rank_report *ranks; /* workers, keeper, servers */
     int n_ranks;
     int64_t train_samples, samples, steps;
-    double seconds; /* of the last update that was applied */
+    double seconds; /* time of the last update that was applied */
     struct {
         int64_t step;
         double loss, weight;
-    } recent[RECENT];               /* of an update, whose rows may be many: place step % RECENT */
+    } recent[RECENT];               /* sums of an update, which may have many rows, at index step %
+                                       RECENT */
     struct evaluations evaluations; /* owned */
     double best_accuracy;
-    json_t *assignments; /* of all versions; owned */
+    json_t *assignments; /* assignments of all versions; owned */
     double rank_bytes;   /* see report_memory */
     bool over;           /* the run has ended, well or not */
-    double told;         /* when progress.json was written last, real time */
-    struct err err;      /* the first that happened while writing */
+    double told;         /* when progress.json was last written, in real time */
+    struct err err;      /* the first error while writing */
 };
 
 static void on_phase(void *ctx, enum phase p)
@@ -124,8 +126,8 @@ static void add_step(struct step_sums *s, const struct row *row)
     s->wait += row->wait_seconds;
 }
 
-/* Begins anew with the second step in a row over another minibatch, as the monitor's means do: the
- * last slice of an epoch is one such step alone. */
+/* Notes a step's times. Means begin anew at the second step in a row with another minibatch, as in
+ * the monitor: a single one may be the last slice of an epoch. */
 static void note_times(struct rank_report *r, const struct row *row)
 {
     bool another = row->batch != r->now.batch;
@@ -198,7 +200,7 @@ static void on_control(void *ctx, struct control *out)
     }
 }
 
-/* The coordinator that started this run names the attempt (launchers/sim.c). */
+/* Reads the attempt from the coordinator that started this run (launchers/sim.c). */
 static void note_attempt(struct sender *from)
 {
     const char *job = getenv("EVENSTEP_JOB"), *attempt = getenv("EVENSTEP_ATTEMPT");
@@ -209,8 +211,9 @@ static void note_attempt(struct sender *from)
     }
 }
 
-/* Without profiles of an earlier job the first minibatches are equal, as on real nodes. Those of
- * workers that step together are shares of what a step has (balancer_narrow). */
+/* Starts the balancer. Without profiles of an earlier job the first minibatches are equal, as on
+ * real nodes. If workers step together, they share the samples that a step really has
+ * (balancer_narrow). */
 static int init_balancer(struct report *r, struct err *e)
 {
     const char *names[SPEC_WORKERS];
@@ -308,14 +311,15 @@ int report_sizes(const struct report *r, int *sizes)
     return a->version;
 }
 
-/* Samples of a step: no more than there are. */
+/* Samples of a step, at most the training set's. */
 static int step_samples(const struct report *r)
 {
     int asked = r->spec->batching.global_batch;
     return r->train_samples > 0 && r->train_samples < asked ? (int)r->train_samples : asked;
 }
 
-/* Times are of the present minibatch while the run goes on, of the whole run in the end. */
+/* Notes the workers' figures. Times are those of the current minibatch during the run, and of the
+ * whole run at its end. */
 static void note_workers(const struct report *r, const struct err *failure, struct live_worker *out)
 {
     double t = r->seconds;
@@ -342,7 +346,7 @@ static void note_workers(const struct report *r, const struct err *failure, stru
     }
 }
 
-/* Virtual samples/s over those of the fastest node alone with the whole batch. */
+/* Virtual samples/s divided by those of the fastest node alone with the whole batch. */
 static double speedup(const struct report *r)
 {
     double best = 0, t = r->seconds;
@@ -365,7 +369,8 @@ static struct live_metrics metrics_of(const struct report *r)
     }
     const struct evaluation *last = evaluations_last(&r->evaluations);
     return (struct live_metrics){
-        .train_loss = r->history && weight > 0 ? loss / weight : NAN, /* timing alone knows none */
+        .train_loss = r->history && weight > 0 ? loss / weight : NAN, /* a timing-only run has no
+                                                                         loss */
         .test_loss = last ? last->loss : NAN,
         .test_accuracy = last ? last->accuracy : NAN,
         .best_test_accuracy = evaluations_best(&r->evaluations),
@@ -390,7 +395,8 @@ static const char *policy_name(const struct report *r)
     return policy == BATCH_DYNAMIC ? "dynamic" : policy == BATCH_STATIC ? "static" : "equal";
 }
 
-/* failure: why the run failed, NULL: it did not. New reference; NULL: memory ran out. */
+/* The summary. failure: why the run failed; NULL: it did not. New reference; NULL: memory ran
+ * out. */
 static json_t *summary_of(const struct report *r, const struct err *failure)
 {
     int n = r->spec->workers;
@@ -436,9 +442,9 @@ static int write_json(const struct report *r, const char *name, json_t *j, struc
     return rc;
 }
 
-/* What a page shows while the job runs: the same as the summary, now and then, by the real clock.
- * With a thousand nodes and long histograms it has megabytes, so writing it takes at most a
- * twentieth of the time. */
+/* Writes progress.json for the page, in the summary's form, at intervals of the real clock. With a
+ * thousand nodes and long histograms it has megabytes, so the writing may take at most a twentieth
+ * of the time. */
 static void tell_progress(struct report *r)
 {
     double now = clock_now();
@@ -471,7 +477,8 @@ int report_write(struct report *r, struct err *e)
 void report_failure(struct report *r, const struct err *why)
 {
     r->over = true;
-    struct err told = {.code = why->code}; /* a job's error has no field for a hint */
+    struct err told = {.code = why->code}; /* without the hint, for which a job's error has no
+                                              field */
     snprintf(told.message, sizeof told.message, "%s%s%s", why->message, why->hint[0] ? "; " : "",
              why->hint);
     if (r->history && history_flush(r->history, NULL) >= 0) {

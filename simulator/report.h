@@ -12,17 +12,19 @@
 
 struct report;
 
-/* train_samples: of an epoch. history: rows are kept; else (timing alone) they are only counted. */
+/* train_samples: of an epoch. history: rows are kept; false (timing only): they are only
+ * counted. */
 struct report *report_new(const struct jobspec *spec, const struct cluster *cluster,
                           struct world *world, const char *dir, int64_t train_samples, bool history,
                           struct err *e);
 void report_free(struct report *r);
 /* One telemetry per rank; owned by the report. */
 struct telemetry *report_telemetry(struct report *r, int rank);
-/* The minibatches that ranks are to have, sizes[workers], which share out the job's global batch;
- * returns the version of the assignment. */
+/* Sets sizes[workers] to the minibatches in force, which share out the job's global batch. Returns
+ * the version of the assignment. */
 int report_sizes(const struct report *r, int *sizes);
-/* What the node with the largest minibatch would need as a real rank; part of the summary. */
+/* Notes the memory that the node with the largest minibatch would need as a real rank, for the
+ * summary. */
 void report_memory(struct report *r, double rank_bytes);
 /* After the run: writes history and summary.json. */
 int report_write(struct report *r, struct err *e);

@@ -1,8 +1,8 @@
-/* An all-reduce round a ring as one event. With equal links a ring of S members that pass S chunks
- * ends 2(S-1) messages of the largest chunk after its last member came: that chunk goes round
- * without a pause, and no other can be faster. So rings of more than a few members need no
- * messages: S(S-1) events become one. The sums are added in the order of the messages
- * (worker/exchange/transport/ring.c), so the bits are theirs. */
+/* An all-reduce round a ring as one event. With equal links, a ring of S members ends 2(S-1)
+ * messages of the largest chunk after its last member came: that chunk goes round without a pause,
+ * and no ring can be faster. So rings of more than a few members need no messages, and S(S-1)
+ * events become one. The sums are added in the order of the messages
+ * (worker/exchange/transport/ring.c), so they have the same bits. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,7 +91,7 @@ static bool all_read(const struct ring *r)
     return true;
 }
 
-/* In the order of the messages: chunk c starts at member c and is added to by the next ones in
+/* Adds in the order of the messages: chunk c starts at member c, and the next members add theirs in
  * turn. */
 static void ring_add(struct world *w, struct ring *r)
 {
@@ -119,7 +119,8 @@ static void ring_add(struct world *w, struct ring *r)
     }
 }
 
-/* When a ring of this duration ends: after those that its members' links still carry. */
+/* When a ring of this duration ends. It begins after the rings that its members' links still
+ * carry. */
 static double ring_reserve(struct world *w, const struct ring *r, double seconds)
 {
     int same = world_same_group(w, r->who[0].rank, r->who[1].rank);
@@ -156,7 +157,7 @@ int rings_join(struct transport *t, const struct transport_ring *ring, struct tr
     return 0;
 }
 
-/* All members have the sum at once, and go on in the order of the ring. */
+/* Ends a ring: all members get the sum at once, and go on in the order of the ring. */
 void rings_end(struct world *w, uint64_t serial)
 {
     struct ring *r = w->rings;

@@ -1,7 +1,7 @@
 /* A server's link, one side for each direction: n transfers in one direction each get min(client's
- * bandwidth, server's / n). All have the same rate, so one counter of "bytes every transfer has got
- * so far" per direction orders their ends without touching them all. A client sends one thing after
- * the other, so it has one transfer at a time in each direction. */
+ * bandwidth, server's / n). All have the same rate, so one counter per direction, the bytes that
+ * every transfer has got so far, orders their ends without touching them all. A client sends one
+ * message after the other, so it has one transfer at a time in each direction. */
 #include <math.h>
 
 #include "simulator/world.h"
@@ -75,7 +75,7 @@ void server_link_finish(struct world *w, struct link_side *s)
 {
     struct parcel *p = s->flows;
     side_advance(w, s);
-    s->got = p->ends_at; /* exactly: no drift from rounding */
+    s->got = p->ends_at; /* set exactly, so that rounding does not add up */
     s->flows = p->next;
     p->next = NULL;
     s->n--;

@@ -3,10 +3,10 @@
  *      full run   next ─► load ─► compute, buckets leave when ready ─► on_gradients ─► next …
  *      here       next ─────────► pace(share), on_bucket; pace(1) ───► on_gradients ─► next …
  *
- * A replica without floats goes through the same calls as a full one; the transport charges for the
- * floats it should have. The times equal those of a full run only if the same phases are reported
- * (they decide what is free) and the buckets have the device's limits, by the work of the layers.
- * Results of evaluations are unknown, so no `target` is ever reached. */
+ * A replica without floats goes through the same calls as a full one, and the transport charges for
+ * the floats that it should have. The times equal those of a full run only if the same phases are
+ * reported (they decide what is free) and the buckets have the device's limits. Results of
+ * evaluations are unknown, so no `target` is ever reached. */
 #include "simulator/timing.h"
 
 #include <stdlib.h>
@@ -26,9 +26,9 @@ struct timing {
     struct dev_replica replica;
     struct strategy *strategy;
     struct dev_bucket *buckets; /* of no floats */
-    size_t *floats;             /* that they stand for */
+    size_t *floats;             /* how many floats each stands for */
     int n_buckets;
-    bool by_bucket; /* each is an all-reduce */
+    bool by_bucket; /* each bucket is an all-reduce */
     uint8_t *decay;
     int32_t *mean_of;
 };
@@ -90,7 +90,7 @@ static void set_aside(void *ctx, bool on)
 
 /* ---- start ----------------------------------------------------------------------------------- */
 
-/* Those of a device, of no floats. */
+/* Cuts the buckets as a device does, without floats. */
 static int cut_buckets(struct timing *t, struct err *e)
 {
     const struct network *net = &t->env->spec->network;
@@ -107,7 +107,7 @@ static int cut_buckets(struct timing *t, struct err *e)
     return 0;
 }
 
-/* How many floats every all-reduce and every pushed block represents. */
+/* Sets how many floats every all-reduce and every pushed block stands for. */
 static void make_hollow(struct timing *t)
 {
     const struct jobspec *spec = t->env->spec;
@@ -185,7 +185,7 @@ static int train(struct timing *t, const struct work *w, struct err *e)
     t->env->step_begin(t->env->step_ctx);
     for (int b = 0; b < t->n_buckets; b++) {
         comm_pace(c, t->buckets[b].work_done, count);
-        if (t->by_bucket) { /* the last one leaves with on_gradients */
+        if (t->by_bucket) { /* the last bucket leaves with on_gradients */
             c->hollow[COMM_ALL] = t->floats[b];
         }
         double since = comm_now(c);

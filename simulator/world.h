@@ -57,17 +57,17 @@ struct ring {
         int rank;
         float *data, **sum; /* sum: NULL, or gets the address of the sum */
         struct transport_req *req;
-    } * who; /* [size] by place in the ring */
+    } * who; /* [size] by index in the ring */
     int room;
-    float *sum; /* [sum_room] for members that read it here */
+    float *sum; /* [sum_room] the sum, for members that read it here */
     size_t sum_room;
-    bool read; /* members read `sum`, until all have begun the next ring */
+    bool read; /* members still read `sum`, until all have begun the next ring */
     struct ring *next;
 };
 
 struct link_side { /* one direction of one server's link */
     struct parcel *flows, *last;
-    /* [workers] its flow, or NULL: a client sends one thing after the other */
+    /* [workers] the client's transfer, or NULL: a client sends one message after the other */
     struct parcel **of_client;
     int n;
     double got, since; /* bytes every transfer got until `since` */
@@ -80,7 +80,7 @@ struct sim_rank {
     int rank;
     struct fiber *fiber;
     struct comm_op *waiting, *stepping;
-    struct comm_op **ready; /* operations of which a message was sent or received; one may be listed
+    struct comm_op **ready; /* operations whose messages have come or gone; one may be listed
                                twice */
     int n_ready, ready_room;
     bool again; /* a message of the operation that is being stepped arrived meanwhile */
@@ -93,7 +93,7 @@ struct sim_rank {
     double step_start, step_factor;
     double free_since; /* when the free part (world_set_free) began */
     bool gathered;     /* it has exchanged with other workers in it */
-    /* time by which everything sent so far has left: to other ranks, to members of its group */
+    /* when everything sent so far has left: to other ranks, and to members of its group */
     double out_free[2];
     int64_t steps;
 };
@@ -123,7 +123,7 @@ enum { REQ_BUSY = 1, REQ_DONE = 2, REQ_TOO_LONG = 3 };
 /* ---- events.c -------------------------------------------------------------------------------- */
 void events_push(struct world *w, double time, int rank, enum event_kind kind, struct parcel *p,
                  uint64_t generation);
-struct event events_pop(struct world *w); /* the earliest; there is one */
+struct event events_pop(struct world *w); /* the earliest event; there must be one */
 
 /* ---- server_link.c --------------------------------------------------------------------------- */
 /* Sends the parcel's bytes over this side, from now on or once earlier parcels of the same client
@@ -134,7 +134,7 @@ void server_link_add(struct world *w, struct link_side *s, struct parcel *p);
  * way, and the header travels by itself. */
 bool server_link_ride(const struct world *w, struct link_side *s, struct parcel *header);
 void server_link_finish(struct world *w,
-                        struct link_side *s); /* the first one's last byte is through */
+                        struct link_side *s); /* the last byte of the first transfer is through */
 
 /* ---- messages.c: the transport's operations -------------------------------------------------- */
 int messages_send(struct transport *t, int to, int tag, const void *data, size_t bytes,
@@ -155,7 +155,7 @@ void rings_end(struct world *w, uint64_t serial); /* the time of EVENT_RING has 
 /* A message of the operation that is being stepped is under way; a message has ended. */
 void world_posted(const struct sim_rank *r, struct transport_req *req);
 void world_through(struct sim_rank *r, struct transport_req *req, uint64_t state);
-/* Steps an operation of the rank; its state. */
+/* Steps an operation of the rank, and returns its state. */
 int world_step(struct sim_rank *r, struct comm_op *op);
 /* Runs a rank until it blocks, and again while what it did made it runnable. */
 void world_run_rank(struct sim_rank *r);
