@@ -27,7 +27,7 @@ static int take_url(struct client *c, const char *url, struct err *e)
     return 0;
 }
 
-/* It becomes a line of the request's header. */
+/* Checks that the token can be a line of the request's header. */
 static int check_token(const char *token, struct err *e)
 {
     for (const char *p = token; *p; p++) {
@@ -63,7 +63,7 @@ int client_open_at(struct client *c, const char *url, const char *token_file, st
     return c->token ? check_token(c->token, e) : -(int)e->code;
 }
 
-/* Whom it takes for the service, where that speaks TLS. */
+/* Reads which certificates or key prove the service, with TLS. Without TLS they are an error. */
 static int trust(struct client *c, const struct opt_values *options, struct err *e)
 {
     c->cacert = opt_string(options, "cacert");
@@ -89,8 +89,7 @@ void client_close(struct client *c)
     c->token = c->problems = NULL;
 }
 
-/* Every problem on a line of its own, however many there are; not the only one where the detail has
- * it already. */
+/* Every problem on a line of its own. A single one is left out if the detail has it already. */
 static char *list_problems(const json_t *errors, const char *detail)
 {
     struct buf lines;
@@ -120,7 +119,7 @@ static enum err_code code_of(long status)
                            : ERR_INVALID;
 }
 
-/* application/problem+json as an error. */
+/* Turns application/problem+json into an error. */
 static void explain(struct client *c, const json_t *problem, long status, struct err *e)
 {
     const char *title = json_string_value(json_object_get(problem, "title")),
@@ -167,17 +166,17 @@ static bool is_loopback(const char *url)
 
 /* ---- one request ----------------------------------------------------------------------------- */
 
-/* What is asked, and where the answer goes. */
+/* A request, and where the answer goes. */
 struct exchange {
     const char *method, *path, *type; /* type: of the body */
-    const char *etag;                 /* of what is changed, or NULL */
+    const char *etag;                 /* ETag of the resource to change, or NULL */
     const void *body;                 /* NULL: none */
     size_t bytes;
-    struct client_body *stream; /* in its place: made while it is sent; NULL: none */
-    int64_t from;               /* only what follows so many bytes is wanted; 0: all */
-    bool bulk;                  /* it may take as long as it likes while bytes move */
-    bool endless;               /* and also while none does */
-    FILE *file;                 /* gets the content of a success; NULL: `text` does */
+    struct client_body *stream; /* in place of a body: it is made while it is sent; NULL: none */
+    int64_t from;               /* only what follows after so many bytes; 0: all */
+    bool bulk;                  /* it has no time limit while bytes move */
+    bool endless;               /* and none while no bytes move */
+    FILE *file;                 /* gets the content of a successful answer; NULL: `text` does */
     CURL *curl;
     struct buf text;
     long status;
@@ -215,7 +214,7 @@ static void set_body(const struct exchange *x)
     }
 }
 
-/* About once a second, also while nothing comes. */
+/* libcurl calls it about once a second, also while nothing comes. */
 static int look_for_a_reader(void *ctx, curl_off_t to, curl_off_t got, curl_off_t from,
                              curl_off_t sent)
 {
@@ -232,7 +231,7 @@ static void set_options(const struct client *c, const struct exchange *x, const 
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, x);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, 10L);
-    if (x->endless) { /* a host that is gone says nothing either */
+    if (x->endless) { /* a host that is gone sends nothing either */
         curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
         curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, look_for_a_reader);
         curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
@@ -246,14 +245,15 @@ static void set_options(const struct client *c, const struct exchange *x, const 
     if (c->cacert) {
         curl_easy_setopt(curl, CURLOPT_CAINFO, c->cacert);
     }
-    if (c->pin) { /* who has this key is the service, whatever the certificate says */
+    if (c->pin) { /* the key identifies the service, whatever the certificate says */
         curl_easy_setopt(curl, CURLOPT_PINNEDPUBLICKEY, c->pin);
         curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
         curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
     }
     if (is_loopback(c->url)) {
         curl_easy_setopt(curl, CURLOPT_PROXY,
-                         ""); /* whatever http_proxy says, nobody else reaches our loopback */
+                         ""); /* no proxy, whatever http_proxy says, since no other host reaches our
+                                 loopback */
     }
     set_body(x);
 }
@@ -283,7 +283,7 @@ static void note_etag(struct client *c, CURL *curl)
     snprintf(c->etag, sizeof c->etag, "%s", there ? etag->value : "");
 }
 
-/* What may be wrong where no answer came. */
+/* A hint where no answer came. */
 static const char *advice(const struct client *c, CURLcode code)
 {
     bool tls = strncmp(c->url, "https:", 6) == 0;
@@ -301,7 +301,7 @@ static const char *advice(const struct client *c, CURLcode code)
     return "is `evenstep serve` running there? EVENSTEP_URL or --url names another address";
 }
 
-/* The caller releases x->text either way. */
+/* Sends the request. The caller releases x->text in any case. */
 static int perform(struct client *c, struct exchange *x, struct err *e)
 {
     char why[CURL_ERROR_SIZE] = "";
@@ -391,7 +391,7 @@ json_t *client_stream(struct client *c, const char *path, const char *type,
     struct exchange x = {
         .method = "POST", .path = path, .type = type, .stream = body, .bulk = true};
     json_t *answer = exchange_json(c, &x, e);
-    if (body->err.code && !answer && c->refusal == 0) { /* the service heard the begin of it */
+    if (body->err.code && !answer && c->refusal == 0) { /* the service got the beginning of it */
         *e = body->err;
     }
     return answer;

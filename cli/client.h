@@ -14,15 +14,15 @@
 struct client {
     char url[512];
     char *token;    /* owned */
-    char *problems; /* of the last refusal, a line each; owned, or NULL */
-    /* borrowed, or NULL: authorities that are trusted, and the one public key that is */
+    char *problems; /* problems of the last refusal, a line each; owned, or NULL */
+    /* borrowed, or NULL: trusted authorities, and the one trusted public key */
     const char *cacert, *pin;
     int refusal;   /* HTTP status of the last answer that was not 2xx; 0: it was 2xx, or there was
                       none */
     char etag[96]; /* of the last answer; "": it had none */
 };
 
-/* Where the service is, and how it knows us. */
+/* Options for the service's address and our token. */
 #define CLIENT_ADDRESS                                                                      \
     {"url",                                                                                 \
      "URL",                                                                                 \
@@ -55,17 +55,18 @@ struct client {
     }
 /* Reads address and token. Negative if there is no token. */
 int client_open(struct client *c, const struct opt_values *options, struct err *e);
-/* The same with an address of the caller's; token_file NULL: EVENSTEP_TOKEN, else
- * ./evenstep-data/token. c needs client_close either way, as after client_open. */
+/* The same with the caller's address; token_file NULL: EVENSTEP_TOKEN, else ./evenstep-data/token.
+ * *c needs client_close() in any case, as after client_open(). */
 int client_open_at(struct client *c, const char *url, const char *token_file, struct err *e);
 void client_close(struct client *c);
 /* Does a service of ours answer at this address? No token is needed. */
 bool client_is_there(const char *url);
-/* `body` may be NULL. The answer (new reference), json_null where it has no body; NULL after an
- * error. What a problem+json answer says of single places of the document is in c->problems. */
+/* Sends a request; `body` may be NULL. Returns the answer (new reference), json_null if it has no
+ * body; NULL after an error. The single problems of a problem+json answer are in c->problems. */
 json_t *client_call(struct client *c, const char *method, const char *path, const json_t *body,
                     struct err *e);
-/* PATCH of what still has this ETag. Where it has not, the service refuses with 412. */
+/* PATCH of a resource that still has this ETag. If it has another one, the service refuses with
+ * 412. */
 json_t *client_change(struct client *c, const char *path, const char *etag, const json_t *body,
                       struct err *e);
 /* POST of n bytes of this type; the answer as client_call gives it. */
@@ -74,24 +75,25 @@ json_t *client_upload(struct client *c, const char *path, const char *type, cons
 /* A body that is made while it is sent. */
 struct client_body {
     int64_t bytes;
-    /* Writes up to n bytes that follow to `to`; how many. Negative: it cannot, and *e says why. */
+    /* Writes the next bytes, up to n, to `to` and returns how many. Negative: it cannot, and *e
+     * says why. */
     int64_t (*read)(void *ctx, char *to, size_t n, struct err *e);
     void *ctx;
-    struct err err; /* what `read` said; used by client_stream */
+    struct err err; /* the error of `read`; used by client_stream */
 };
 /* The same for such a body. */
 json_t *client_stream(struct client *c, const char *path, const char *type,
                       struct client_body *body, struct err *e);
-/* Appends what stands at `path` to an open file. */
+/* Appends the content at `path` to an open file. */
 int client_download(struct client *c, const char *path, FILE *file, struct err *e);
-/* The same for a stream without an end: bytes are written as they arrive. Ends the program once
- * nobody reads its stdout any more. */
+/* The same for a stream without an end: bytes are written as they arrive. It ends the program once
+ * nobody reads its stdout. */
 int client_listen(struct client *c, const char *path, FILE *file, struct err *e);
 /* The text at `path` from byte `from` on, "" if it is no longer than that: *n bytes and a NUL; the
  * caller frees. NULL after an error. */
 char *client_text(struct client *c, const char *path, int64_t from, size_t *n, struct err *e);
 
-/* Appends text as a part of an address: everything but letters, digits and -._ in hexadecimal. */
+/* Appends text as a part of an address, with everything but letters, digits and -._ escaped. */
 void client_add_escaped(struct buf *address, const char *text);
 /* Appends "?name=value", or "&name=value" where the address has a query; value NULL: nothing. */
 void client_add_param(struct buf *address, const char *name, const char *value);

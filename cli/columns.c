@@ -88,8 +88,8 @@ static void show_took(char *out, size_t size, const json_t *job)
             to = clock_parse(jsonx_string_at(job, "finished"));
     if (from >= 0) {
         to = to >= 0 ? to : clock_wall_ms();
-        /* it had started once all nodes had made a step: a short job may have trained for longer,
-         * if not by the clock of a virtual one */
+        /* `started` is when all nodes had made a step, so a short job may have trained for longer;
+         * seconds of a virtual job are virtual and do not count */
         double trained = json_number_value(json_object_get(job, "seconds"));
         show_seconds(out, size,
                      fmax((double)(to - from) / 1000, column_is_virtual(job) ? 0 : trained));
@@ -101,7 +101,7 @@ static void show_rate(char *out, size_t size, const json_t *job)
     json_t *progress = json_object_get(job, "progress");
     double samples = json_number_value(json_object_get(progress, "samples")),
            seconds = json_number_value(json_object_get(job, "seconds"));
-    /* a job that continues another one counts the samples of that one, too */
+    /* a job that continues another one counts the other's samples too */
     if (samples > 0 && seconds > 0 && !json_is_true(column_get(job, "spec.init.continue"))) {
         snprintf(out, size, "%.0f", samples / seconds);
     }

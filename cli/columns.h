@@ -10,8 +10,8 @@
 
 enum column_kind {
     COLUMN_TEXT,    /* text, or anything else as compact JSON */
-    COLUMN_WORDS,   /* an array of texts, with spaces between */
-    COLUMN_WHOLE,   /* text that is never cut: ids and names that the next command takes */
+    COLUMN_WORDS,   /* an array of texts, separated by spaces */
+    COLUMN_WHOLE,   /* text that is never cut: ids and names for the next command */
     COLUMN_COUNT,   /* a number without decimals */
     COLUMN_NUMBER,  /* four significant digits */
     COLUMN_PERCENT, /* a share, as 97.91 % */
@@ -39,14 +39,15 @@ enum { COLUMN_BYTES_MOST = 512 };
 const json_t *column_get(const json_t *document, const char *path);
 /* Does the job run on virtual nodes? Then its seconds are virtual. */
 bool column_is_virtual(const json_t *job);
-/* The value as it is shown, "-" where it is null or missing. Returns out. */
+/* The value in its form for people; "-" if it is null or missing. Returns out. */
 const char *column_text(char out[COLUMN_BYTES_MOST], const json_t *document, const char *path,
                         enum column_kind kind);
-/* A table of the documents in an array, or of the values of an object; the columns end with
- * COLUMNS_END. It fits the terminal that `out` is, behind `indent`. */
+/* Prints a table of the documents in an array, or of the values of an object. The columns end with
+ * COLUMNS_END. Lines begin with `indent` and fit the terminal `out`. */
 void columns_print(const json_t *documents, const struct column *columns, const char *indent,
                    FILE *out);
-/* The value at `path` of each document on a line of its own, with `after` behind it: for shells. */
+/* Prints the value at `path` of each document on a line of its own, followed by `after`, for
+ * shells. */
 void columns_lines(const json_t *documents, const char *path, const char *after, FILE *out);
 
 #endif

@@ -176,7 +176,7 @@ char command_letter(const struct command *c, const char *option)
     return 0;
 }
 
-/* "-f" as "--follow", where the command has that option; what it was, else. */
+/* "-f" becomes "--follow" if the command has that option; else it stays. */
 static char *spell_out(const struct command *c, const struct opt *options, char *argument,
                        char out[64])
 {
@@ -233,7 +233,7 @@ static int talk(const struct command *c, int argc, char **argv)
     return status;
 }
 
-/* A line of the list of commands; on a narrow terminal the help stands beneath. */
+/* Prints a line of the list of commands; on a narrow terminal the help comes on the next line. */
 static void help_command(const struct command *c, int width, FILE *out)
 {
     enum { NARROW = 72, BESIDE = 27, BENEATH = 6 };
@@ -278,7 +278,7 @@ static void help(FILE *out)
     text_fill(out, width, "  128+ ", 7, "a signal ended it; 130 is Ctrl-C");
 }
 
-/* What a command is called elsewhere: no letters of it need be ours. */
+/* Our name of a command that is called otherwise in other programs. */
 static const char *called(const char *name)
 {
     static const char *const others[][2] = {

@@ -16,15 +16,16 @@ struct command {
     const char *name;
     enum command_group group;
     /* Words: ID, NODE, FILE, MODEL, PROGRAM, SWEEP, DATASET, SHELL, TAG, ACTION, N or ARGS. [X] may
-     * be left out; a word with "…" behind it may come several times. From them follow how many
-     * arguments there may be and what a shell completes. */
+     * be left out; a word followed by "…" may come several times. They decide how many arguments
+     * there may be and what a shell completes. */
     const char *arguments;
     const char *help;                   /* a phrase: "lists jobs" */
     const struct opt *options;          /* its own, or NULL */
-    int (*run)(struct session *s);      /* talks to a service; the options of all such are added */
-    int (*main)(int argc, char **argv); /* or: a command that talks to no service; argv begins
-                                           behind the name */
-    const char *actions;                /* what ACTION may be: "create list"; NULL: it has none */
+    int (*run)(struct session *s);      /* for commands that talk to a service, which get
+                                           shared_options too */
+    int (*main)(int argc, char **argv); /* for commands that talk to no service; argv begins after
+                                           the name */
+    const char *actions;                /* the values of ACTION: "create list"; NULL: it has none */
 };
 
 extern const struct command commands[]; /* the last has no name */
@@ -33,7 +34,7 @@ extern const struct opt shared_options[]; /* of every command that talks to a se
 
 enum { COMMAND_OPTIONS = 48 };
 
-/* All options of a command; for one that talks to a service with those that all of these have. */
+/* All options of a command, with shared_options if it talks to a service. */
 void command_options(const struct command *c, struct opt out[COMMAND_OPTIONS]);
 /* How many arguments its words allow; *most is -1 if any number may come. */
 void command_range(const struct command *c, int *least, int *most);

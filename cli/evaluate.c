@@ -1,6 +1,6 @@
-/* `evenstep evaluate MODEL`: how good a model's file is on a data set, per class, and what is taken
- * for what. No service is asked: the worker's program beside this one does the work
- * (`evenstep-worker --evaluate`), prints JSON, and this makes a table of it. */
+/* `evenstep evaluate MODEL`: how good a model's file is on a data set, per class, and which classes
+ * it confuses. No service is asked: the worker's program next to this one does the work
+ * (`evenstep-worker --evaluate`) and prints JSON, from which this makes a table. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +43,8 @@ const struct opt evaluate_options[] = {
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-/* What the program printed, and in *s what it says (borrowed from that); NULL if it failed. */
+/* Runs the worker's program. Returns what it printed, with its figures in *s (borrowed from it);
+ * NULL: it failed. */
 static json_t *ask_worker(const struct opt_values *o, struct scored *s, struct err *e)
 {
     static const char *const passed[][2] = {{"data", "--data-set"},  {"data-roots", "--roots"},
@@ -121,7 +122,7 @@ static void print_classes(const struct scored *s)
     table_release(&t);
 }
 
-/* Columns that the matrix takes at least: of each row's name, and of each count. */
+/* The least width of the matrix, with each row's name and each count. */
 static int matrix_columns(const struct scored *s)
 {
     int64_t most = 0;
@@ -149,7 +150,7 @@ static void print_matrix(const struct scored *s)
             if (count > 0) {
                 add_count(&t, count);
             } else {
-                table_cell(&t, "."); /* so that what is there stands out */
+                table_cell(&t, "."); /* zeros are dots, so that other counts stand out */
             }
         }
     }
@@ -158,7 +159,7 @@ static void print_matrix(const struct scored *s)
     table_release(&t);
 }
 
-/* Of a matrix that is too wide, what is taken for what most often. */
+/* If the matrix is too wide, prints the most frequent confusions. */
 static void print_most_confused(const struct scored *s)
 {
     int n = s->classes;

@@ -1,5 +1,5 @@
 /* `evenstep export MODEL`: a model's file as ONNX, which other programs run. No service is asked:
- * the worker's program beside this one writes it (`evenstep-worker --export-onnx`). */
+ * the worker's program next to this one writes it (`evenstep-worker --export-onnx`). */
 #include <stdio.h>
 
 #include "cli/commands.h"

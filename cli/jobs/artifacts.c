@@ -35,7 +35,7 @@ static void print_files(const json_t *answer)
     columns_lines(json_object_get(answer, "files"), "", "", stdout);
 }
 
-/* Those that are named, or all of them. */
+/* Downloads the named artifacts, or all. */
 int command_download(struct session *s)
 {
     char id[JOB_ID_BYTES];

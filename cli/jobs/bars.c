@@ -16,7 +16,7 @@
 
 enum { BAR = 26, BAR_LEAST = 6, NAME_COLUMNS = 16 };
 
-/* Cells of a bar in a line that has so many columns with a bar of BAR. */
+/* How many cells a bar gets in a line that has so many columns with a bar of BAR cells. */
 static int bar_cells(int columns, int width)
 {
     int cells = width > 0 && columns > width ? BAR - (columns - width) : BAR;
@@ -82,14 +82,15 @@ void bars_job(const json_t *job, double left, int width, char out[BARS_LINE])
     const char *state = json_string_value(json_object_get(job, "state"));
     add_figures(job, left, figures, sizeof figures);
     double epochs = number(job, "progress.epochs");
-    if (epochs >= 1) { /* else a program's own loop ends them, also within one */
+    if (epochs >= 1) { /* else a program's own loop ends the epochs, perhaps within one */
         snprintf(of, sizeof of, "/%.*f", fmod(epochs, 1) != 0, epochs);
     }
     if (number(job, "spec.elastic.max") > 0) {
         snprintf(nodes, sizeof nodes, "  %d of %.0f to %.0f nodes", bars_workers(job),
                  number(job, "spec.elastic.min"), number(job, "spec.elastic.max"));
     }
-    if (number(job, "progress.step") > 0) { /* an attempt that goes on has not told its epoch yet */
+    if (number(job, "progress.step") > 0) { /* an attempt that goes on may not have reported its
+                                               epoch yet */
         snprintf(at, sizeof at, "  epoch %.1f%s", number(job, "progress.epoch"), of);
     }
     snprintf(rest, sizeof rest, "%3.0f %%%s%s%s", 100 * fraction, at, nodes, figures);
@@ -118,7 +119,8 @@ static double step_of(const json_t *worker)
     return all;
 }
 
-/* Cells end where the sum of the parts up to there does, so that rounding moves no bar's end. */
+/* Draws a step. A part ends at the rounded sum of the parts so far, so that rounding moves no bar's
+ * end. */
 static void draw_step(const json_t *worker, double longest, int n, char out[BAR * 3 + 1])
 {
     static const char *const cells[PARTS] = {"▪", "█", "▒", "░"};
@@ -143,13 +145,13 @@ static void print_cut(const char *line, int width, FILE *out)
     fprintf(out, "\n%s", width > 0 ? text_cut(cut, sizeof cut, line, width) : line);
 }
 
-/* Of all nodes' lines. */
+/* The layout of all nodes' lines. */
 struct layout {
     int name, bar, width; /* columns; width 0: any */
     double longest;       /* step, seconds */
 };
 
-/* Columns of a node's line beside its name and its bar, without its state. */
+/* Columns of a node's line besides its name and its bar, without its state. */
 enum { NODE_REST = 36 };
 
 static struct layout layout_of(const json_t *workers, int width)

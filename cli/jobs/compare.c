@@ -1,5 +1,5 @@
-/* `evenstep compare ID ID …`: in which settings jobs differ, and what came of it. A column is a
- * job, a row a setting (as a JSON pointer into the spec) or a figure. */
+/* `evenstep compare ID ID …`: in which settings jobs differ, and their results. A column is a job,
+ * a row a setting (as a JSON pointer into the spec) or a figure. */
 #include "cli/jobs/find.h"
 #include "cli/jobs/jobs.h"
 #include "cli/table.h"
@@ -70,7 +70,7 @@ static json_t *differences(const json_t *jobs)
     json_array_foreach((json_t *)jobs, i, job) {
         json_t *one = json_object();
         flatten(json_object_get(job, "spec"), "", one);
-        json_object_del(one, "/name"); /* which is shown in any case */
+        json_object_del(one, "/name"); /* the name is shown in any case */
         json_object_update(all, one);
         json_array_append_new(flat, one);
     }

@@ -1,4 +1,4 @@
-/* What is asked of jobs: cancel, pause, resume, priority, delete. */
+/* Requests about jobs: cancel, pause, resume, priority, delete. */
 #include <stdlib.h>
 
 #include "cli/jobs/find.h"
@@ -67,7 +67,7 @@ static void print_deleted(const json_t *answer)
     columns_lines(json_object_get(answer, "deleted"), "", " deleted", stdout);
 }
 
-/* All names are looked up before the first job is deleted. */
+/* It looks up all names before it deletes the first job. */
 int command_delete(struct session *s)
 {
     json_t *ids = json_array(), *deleted = json_array();

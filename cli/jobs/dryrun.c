@@ -1,5 +1,5 @@
-/* The answer to `evenstep submit --dry-run`: where the job would run, and what each strategy is
- * predicted to do on these nodes. */
+/* The answer to `evenstep submit --dry-run`: where the job would run, and a prediction for each
+ * strategy on these nodes. */
 #include "cli/jobs/jobs.h"
 #include "common/json/jsonx.h"
 #include "common/text/terminal.h"
@@ -44,7 +44,8 @@ static void print_prediction(const json_t *prediction)
     }
 }
 
-/* A user's program tells its network, data and batch once it runs. */
+/* Prints the size of the job. A user's program reports its network, data and batch only once it
+ * runs. */
 static void print_size(const json_t *answer)
 {
     char text[COLUMN_BYTES_MOST], samples[COLUMN_BYTES_MOST];

@@ -1,5 +1,5 @@
-/* `evenstep events`: what happens, as the page hears of it (docs/http-api.md, Events), a line each,
- * until Ctrl-C. With --json a line is an event's document.
+/* `evenstep events`: the events that the page gets (docs/http-api.md, Events), a line each, until
+ * Ctrl-C. With --json a line is an event's document.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +14,11 @@ enum { LINE_BYTES = 16 << 20, WIDTH_USUAL = 100, SHOWN_BYTES = 4096 };
 
 struct listening {
     bool json;
-    struct buf line; /* that is not complete */
-    bool gap;        /* the event before its data is one */
+    struct buf line; /* the last line, which is not complete */
+    bool gap;        /* the event whose data comes next is a gap */
 };
 
-/* What an event says, for people: a job's state, a node's change, else its document. */
+/* The event for people: a job's state, a node's change, else its document. */
 static void show_data(const json_t *event, char *out, size_t size)
 {
     const json_t *data = json_object_get(event, "data");
@@ -57,7 +57,8 @@ static void print_event(const struct listening *l, const char *text)
     json_decref(event);
 }
 
-/* Of the lines of a stream those that have an event's data, and what tells that some were lost. */
+/* Takes a line of the stream: it uses those with an event's data, and those that tell of lost
+ * events. */
 static void take_line(struct listening *l, const char *line)
 {
     static const char data[] = "data: {\"job\"";
@@ -80,7 +81,7 @@ static ssize_t take(void *ctx, const char *bytes, size_t n)
         take_line(l, l->line.len > 0 && !l->line.failed ? l->line.data : "");
         buf_reset(&l->line);
     }
-    return ferror(stdout) ? 0 : (ssize_t)n; /* what cannot be written is not waited for */
+    return ferror(stdout) ? 0 : (ssize_t)n; /* if nothing can be written, the transfer ends */
 }
 
 int command_events(struct session *s)
@@ -105,7 +106,7 @@ int command_events(struct session *s)
     }
     if (ferror(stdout)) {
         err_clear(&s->err);
-        rc = 0; /* main.c says so */
+        rc = 0; /* main.c reports it */
     } else if (!stream || rc == 0) {
         rc = err_set(&s->err, ERR_UNAVAILABLE, "%s ended the stream of events", s->client.url);
     }

@@ -9,7 +9,7 @@
 #include "common/json/jsonx.h"
 #include "common/process/proc.h"
 
-/* The address's content as a file, which is not there before it is whole. */
+/* Downloads an address to a file, which appears once it is complete. */
 static int download(struct session *s, const char *path, const char *file)
 {
     char part[PATH_MAX + 8];
@@ -32,7 +32,8 @@ static int download(struct session *s, const char *path, const char *file)
     return rc;
 }
 
-/* A path of plain names, none of which begins with a dot: it stays beneath the folder. */
+/* Does the path stay beneath the folder? It must consist of plain names, none of which begins with
+ * a dot. */
 static bool is_beneath(const char *name)
 {
     if (strlen(name) > 255) {
@@ -60,7 +61,7 @@ static void address_of(struct buf *out, const char *id, const char *name)
     }
 }
 
-/* The folder that a file lies in. */
+/* Makes the folder of a file. */
 static int make_folder_of(const char *file, struct err *e)
 {
     char folder[PATH_MAX];

@@ -1,4 +1,4 @@
-/* What was measured of a job, as tables: curves, norms, the last steps, staleness, assignments of
+/* A job's measurements as tables: curves, norms, the last steps, staleness, assignments of
  * minibatches, evaluations. */
 #include <string.h>
 
@@ -15,7 +15,7 @@ static int show(struct session *s, const char *rest, void (*print)(const json_t 
     return rc < 0 ? rc : session_show(s, "GET", path, print);
 }
 
-/* The same, or with --csv the table that the service makes of it. */
+/* The same; with --csv the service's table. */
 static int show_or_table(struct session *s, const char *rest, void (*print)(const json_t *answer))
 {
     char path[256];
@@ -107,7 +107,7 @@ static void add_ends(json_t *row, const char *first, const char *last, const jso
     json_object_set(row, last, json_array_get(list, json_array_size(list) - 1));
 }
 
-/* A tensor a line: how it began and how it is. */
+/* Prints a line for each tensor: its first and last norms. */
 static void print_norms(const json_t *answer)
 {
     static const struct column columns[] = {

@@ -25,7 +25,7 @@ static bool is_meant(const json_t *job, const char *word)
            strcmp(text(job, "name"), word) == 0;
 }
 
-/* Adds the jobs that `word` may mean, of all pages. */
+/* Adds the jobs that `word` may name, from all pages. */
 static int collect(struct session *s, const char *word, json_t *found)
 {
     char cursor[512] = "";

@@ -1,4 +1,4 @@
-/* Which job is meant: commands take an id, the beginning of one, or a job's name. */
+/* Finds the job that a word names: an id, the beginning of one, or a job's name. */
 #ifndef CLI_JOBS_FIND_H
 #define CLI_JOBS_FIND_H
 
@@ -6,7 +6,7 @@
 
 enum { JOB_ID_BYTES = 64 };
 
-/* Is it a whole id, as jobs and sweeps have it? */
+/* Is it a whole id of a job or sweep? */
 bool job_is_id(const char *word);
 /* The id of the job that `word` names. A whole id is taken as it is, without a question to the
  * service. ERR_NOT_FOUND with the nearest name if there is none; ERR_INVALID if there are several,

@@ -38,7 +38,7 @@ int command_events(struct session *s); /* events.c */
 /* A JSON document from a file, or standard input for "-"; `what`: how an error names it, "job"
  * (submit.c). New reference. */
 json_t *submit_read(const char *path, const char *what, struct err *e);
-/* What becomes of a spec, as `submit --dry-run` prints it: dryrun.c. */
+/* Prints the answer of `submit --dry-run`: dryrun.c. */
 void dryrun_print(const json_t *answer);
 
 #endif

@@ -1,5 +1,5 @@
-/* `evenstep jobs`: the newest jobs first. What is looked for most often has options of its own,
- * which become conditions as --where takes them.
+/* `evenstep jobs`: the newest jobs first. Frequent searches have options of their own, which become
+ * conditions like those of --where.
  */
 #include <string.h>
 
@@ -43,7 +43,7 @@ static const struct column columns[] = {
 };
 enum { OWNER = sizeof columns / sizeof *columns - 2 };
 
-/* With the owners, where there are any. */
+/* Prints the table, with owners if there are any. */
 static void print_table(const json_t *answer)
 {
     struct column shown[sizeof columns / sizeof *columns];
@@ -66,7 +66,7 @@ static void print_ids(const json_t *answer)
     columns_lines(json_object_get(answer, "jobs"), "id", "", stdout);
 }
 
-/* The conditions of all options, with commas between. */
+/* Writes the conditions of all options, separated by commas. */
 static void conditions(const struct session *s, struct buf *out)
 {
     static const char *const options[][2] = {{"where", ""},
@@ -85,7 +85,7 @@ static void conditions(const struct session *s, struct buf *out)
     }
 }
 
-/* The address of a page: what is searched for, how many are wanted, where the page before ended. */
+/* The address of a page: the search, the number of jobs, and where the last page ended. */
 static void path_of(const struct session *s, long limit, const char *cursor, struct buf *out)
 {
     static const char *const asked[][2] = {
@@ -105,7 +105,8 @@ static void path_of(const struct session *s, long limit, const char *cursor, str
     buf_release(&where);
 }
 
-/* Whose jobs are asked for, into s->owner: "me" is who asks, which the service tells. */
+/* Reads the owner whose jobs are wanted into s->owner. "me" is the sender, whose name the service
+ * knows. */
 static int read_owner(struct session *s)
 {
     const char *owner = opt_string(s->options, "owner");

@@ -32,7 +32,7 @@ struct log {
     struct buf rest;
 };
 
-/* "rank-3: text" as the text, and 3; of "launcher: text" no rank. */
+/* Splits "rank-3: text" into the text and 3; "launcher: text" has no rank. */
 static const char *without_name(const char *line, long *rank)
 {
     static const char before[] = "rank-";
@@ -63,7 +63,7 @@ static void print_line(const struct log *l, const char *line)
     json_decref(j);
 }
 
-/* Whole lines are printed; a last one without an end waits for it, unless the log has ended. */
+/* Prints whole lines. A last one without an end waits for it, unless the log has ended. */
 static void print_lines(struct log *l, const char *text, bool ended)
 {
     buf_adds(&l->rest, text);
@@ -84,7 +84,7 @@ static void print_lines(struct log *l, const char *text, bool ended)
     fflush(stdout);
 }
 
-/* The last lines that are asked for are behind this byte. */
+/* Where the last lines that are wanted begin. */
 static size_t tail_begin(const char *text, size_t n, long lines)
 {
     size_t at = n;
@@ -113,7 +113,7 @@ static int read_on(struct log *l, bool ended)
     return 0;
 }
 
-/* 1: it has; 0: it has not. */
+/* Has the job ended? 1: yes; 0: no; negative: an error. */
 static int has_ended(struct log *l)
 {
     static const char *const final[] = {"succeeded", "failed", "cancelled"};
@@ -128,15 +128,16 @@ static int has_ended(struct log *l)
     return rc;
 }
 
-/* The job is asked first: what was written before its end is in the log then. A rank's log is not
- * there before the rank is, and a service that is restarted comes back. */
+/* Follows the log. It asks for the job's state first, so that the log then has all that was written
+ * before its end. A rank's log appears with the rank, and a service that is restarted comes
+ * back. */
 static int follow(struct log *l)
 {
     struct session *s = l->session;
     for (int failures = 0;; clock_sleep(period)) {
         terminal_end_unread(stdout);
         int ended = has_ended(l), rc = ended < 0 ? ended : read_on(l, ended > 0);
-        if (rc == 0 && (ended > 0 || ferror(stdout))) { /* main.c says what was not written */
+        if (rc == 0 && (ended > 0 || ferror(stdout))) { /* main.c reports what was not written */
             return 0;
         }
         bool is_waited_for = rc == -ERR_NOT_FOUND && ended == 0;
@@ -148,7 +149,7 @@ static int follow(struct log *l)
     }
 }
 
-/* Which log, as the query of its address. */
+/* Writes the query of the log's address. */
 static int query_of(struct session *s, char out[64])
 {
     const struct opt_values *o = s->options;
@@ -167,7 +168,7 @@ static int query_of(struct session *s, char out[64])
     return 0;
 }
 
-/* Why there is no line, and where some are. */
+/* Says why there is no line, and which log has some. */
 static void tell_empty(struct log *l, bool of_launcher)
 {
     struct session *s = l->session;

@@ -30,7 +30,7 @@ static const struct column servers[] = {
     {"state", "state", COLUMN_TEXT},      COLUMNS_END,
 };
 
-/* Of a job whose ranks send one another gradients or parameters: it has no server. */
+/* Columns for a job without a server, whose ranks send each other gradients or parameters. */
 static const struct column keepers[] = {
     {"rank", "rank", COLUMN_COUNT},
     {"keeper on", "host", COLUMN_TEXT},
@@ -50,8 +50,8 @@ static bool is_served(const json_t *job)
     return column_get(job, "spec.strategy.servers");
 }
 
-/* Steps of the whole cluster, a global batch each, where a server made more updates than those; 0:
- * a step is an update. */
+/* The number of steps of a global batch each, where a server made more updates than that; 0: a step
+ * is an update. */
 static int64_t global_steps(const json_t *job)
 {
     double batch = json_number_value(column_get(job, "assignment.global_batch")),
@@ -87,7 +87,8 @@ static void print_figures(const json_t *job)
                  SHOWN(job, "staleness.max", COUNT));
 }
 
-/* By the clock, and on the job's own: a pause is no training, nor is the start of an attempt. */
+/* Prints times by the clock, and by the job's own: pauses and starts of attempts are no
+ * training. */
 static void print_times(const json_t *job)
 {
     bool over = json_is_string(json_object_get(job, "finished"));
@@ -106,7 +107,7 @@ static void print_ranks(const json_t *job, const char *key, const struct column 
     }
 }
 
-/* Of an elastic job: "3 of 2 to 4 nodes", and its last change of size. */
+/* Prints an elastic job's size, "3 of 2 to 4 nodes", and its last change. */
 static void print_size(const json_t *job)
 {
     const json_t *all = json_object_get(job, "resizes"),

@@ -56,8 +56,8 @@ static void print_list(const json_t *answer)
     columns_print(json_object_get(answer, "sweeps"), columns, "", stdout);
 }
 
-/* "/optimizer/learning_rate" is headed "learning_rate", the value of a program's option by the
- * option. */
+/* The column's head: "learning_rate" for "/optimizer/learning_rate"; for the value of a program's
+ * option the option's name. */
 static const char *title_of(const json_t *sweep, const json_t *parameter)
 {
     const char *pointer = jsonx_string_at(parameter, "pointer"), *slash = strrchr(pointer, '/');
@@ -90,7 +90,7 @@ static void progress_line(const json_t *sweep, char out[LINE])
     }
 }
 
-/* The trials as rows of a table: settings and ids under keys of their own. */
+/* The trials as rows of a table, with a key for each setting and id. */
 static json_t *rows_of(const json_t *sweep)
 {
     json_t *rows = json_array(), *trial, *job, *parameter;
@@ -147,7 +147,7 @@ static void print_sweep(const json_t *sweep)
 
 /* ---- which one ------------------------------------------------------------------------------- */
 
-/* "/api/v1/sweeps/ID" and what follows, of an id, the beginning of one, or a name. */
+/* Writes "/api/v1/sweeps/ID" and the rest, for an id, the beginning of one, or a name. */
 static int find(struct session *s, const char *word, const char *rest, char path[PATH])
 {
     size_t i;
@@ -197,7 +197,7 @@ static int status_of(struct session *s, const char *state)
     return STATUS_FAILED;
 }
 
-/* A line whenever something has changed, until it ends; then the sweep, as it is shown. */
+/* Prints a line whenever something has changed, until the sweep ends; then the sweep. */
 static int watch(struct session *s, const char *path)
 {
     char line[LINE], before[LINE] = "", state[32];

@@ -1,6 +1,6 @@
-/* `evenstep tag`: what people write on a job. Tags are added and taken away one by one, while the
- * service takes all of a job's tags at once; so they are read, changed and sent back with the
- * version that was read, and once more where somebody else was quicker.
+/* `evenstep tag`: tags of a job. Tags are added and removed one by one, but the service takes all
+ * of a job's tags at once. So they are read, changed, and sent back with the version that was read.
+ * If somebody else was quicker, it tries again.
  */
 #include <string.h>
 
@@ -38,7 +38,7 @@ static void take_away(json_t *tags, const char *tag)
     }
 }
 
-/* The job's tags with what the words say: +a adds a, -a takes it away. */
+/* The job's tags after the words: +a adds a, -a removes it. */
 static json_t *changed(const struct session *s, const json_t *job)
 {
     json_t *tags = json_copy(json_object_get(job, "tags"));
@@ -70,7 +70,7 @@ static int check_words(struct session *s)
     return 0;
 }
 
-/* One try. NULL with s->client.refusal 412: the job was changed meanwhile. */
+/* Tries once. NULL with s->client.refusal 412: the job was changed meanwhile. */
 static json_t *try_once(struct session *s, const char *path)
 {
     const char *note = opt_string(s->options, "note");

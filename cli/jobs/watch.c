@@ -1,6 +1,6 @@
 /* `evenstep watch ID`: a job's progress in the terminal until it ends; bars.h has what is drawn. On
- * a terminal it is drawn over, elsewhere there is a line per tenth of the way. The exit status says
- * how the job ended. */
+ * a terminal it is redrawn in place; elsewhere it prints a line for each tenth of the way. The exit
+ * status says how the job ended. */
 #include "cli/jobs/watch.h"
 
 #include <string.h>
@@ -12,7 +12,8 @@
 #include "common/clock.h"
 #include "common/json/jsonx.h"
 
-static const double period = 0.5, patience = 120; /* seconds; with a service that is away */
+static const double period = 0.5, patience = 120; /* seconds; patience: for a service that is
+                                                     away */
 
 static const char *state_of(const json_t *job)
 {
@@ -28,14 +29,14 @@ static bool has_ended(const char *state)
 struct view {
     FILE *out;
     bool terminal, nodes;
-    int below; /* lines under the job's own that were drawn last */
-    int tenth; /* printed last, without a terminal */
+    int below; /* lines below the job's own that were last drawn */
+    int tenth; /* the last tenth printed, without a terminal */
     char state[32];
-    double began, from; /* of the estimate: when, at which fraction */
+    double began, from; /* when the estimate began, and at which fraction */
 };
 
-/* Draws over what was drawn before. The cursor stays behind the last line, where the shell goes on
- * if the command is interrupted. */
+/* Redraws in place. The cursor stays after the last line, where the shell goes on if the command is
+ * interrupted. */
 static void draw_over(struct view *v, const json_t *job, double left)
 {
     char line[BARS_LINE];
@@ -97,7 +98,7 @@ bool watch_waits(const struct session *s, struct outage *away)
     }
     if (away->since == 0) {
         away->since = now;
-    } else if (!away->told) { /* one answer that is missing is nobody's concern */
+    } else if (!away->told) { /* a single missing answer is not reported */
         away->told = true;
         fprintf(stderr, "%sthe service does not answer: waiting up to %.0f s for it\n",
                 terminal_draws(stderr) ? "\r\033[K" : "", patience);

@@ -6,11 +6,11 @@
 
 /* How a job is watched. */
 struct watch {
-    FILE *out;  /* where its progress is drawn: drawn over on a terminal, else a line per tenth */
+    FILE *out;  /* where its progress is drawn: in place on a terminal, else a line for each
+                   tenth */
     bool nodes; /* on a terminal, also a bar for each node */
-    /* Called with the job's document each time that it was asked for, before it is drawn; with NULL
-     * where the service did not answer. Negative, with s->err: nothing more is watched. NULL:
-     * nothing is called. */
+    /* Called with the job's document before each drawing; with NULL if the service did not answer.
+     * Negative, with s->err set: the watching ends. The function may be NULL. */
     int (*seen)(void *ctx, const json_t *job);
     void *ctx;
 };
@@ -20,11 +20,11 @@ struct outage {
     double since; /* clock_now() */
     bool told;
 };
-/* A request has failed with s->err. True: the service may come back, and the caller asks again,
- * which the second time is told on stderr. False: it is another error, or the service was away for
- * too long. */
+/* Call it when a request has failed with s->err. True: the service may come back, so the caller
+ * asks again; the second time this is told on stderr. False: it is another error, or the service
+ * was away for too long. */
 bool watch_waits(const struct session *s, struct outage *away);
-/* A request was answered: tells that, if the outage was told, and clears s->err. */
+/* Call it when a request was answered: tells so if the outage was told, and clears s->err. */
 void watch_has_answer(struct session *s, struct outage *away);
 /* Shows a job until it ends; a service that is restarted is waited for. Its exit status (status.h),
  * or negative: s->err says what is wrong. */

@@ -1,4 +1,4 @@
-/* `evenstep load NODE`: how busy a node's host was, a line for each time that is kept. */
+/* `evenstep load NODE`: how busy a node's host was, a line for each kept time. */
 #include <string.h>
 
 #include "cli/nodes/nodes.h"
@@ -21,7 +21,7 @@ static const struct column columns[] = {
     {"its memory", "gpu_memory_used_bytes", COLUMN_BYTES},
     COLUMNS_END,
 };
-enum { GPU = 6 }; /* the first column of those that a node without one has not */
+enum { GPU = 6 }; /* the first of the columns that only nodes with a GPU have */
 
 static bool is_known(const json_t *list)
 {

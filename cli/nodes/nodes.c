@@ -1,4 +1,4 @@
-/* Nodes: the list, one of them, and what an operator asks of them. */
+/* Nodes: the list, a single one, and an operator's requests. */
 #include "cli/nodes/nodes.h"
 
 #include <stdlib.h>
@@ -68,7 +68,7 @@ static void add_text(struct buf *out, const json_t *value)
     free(dumped);
 }
 
-/* The values of a list stand one behind the other: "fp32, bf16". */
+/* Adds a row. The values of a list are joined: "fp32, bf16". */
 static void add_row(json_t *rows, const char *path, const json_t *value)
 {
     struct buf text;
@@ -107,7 +107,7 @@ static void add_rows(json_t *rows, const char *path, const json_t *value)
     }
 }
 
-/* Every value on a line, continued where it is wider than the terminal: nothing is cut. */
+/* Prints every value on a line of its own, wrapped at the terminal's width: nothing is cut. */
 static void print_node(const json_t *node)
 {
     const char *name;
@@ -168,8 +168,8 @@ static void print_states(const json_t *answer)
     }
 }
 
-/* Asks the same of each node that is named, until one refuses. A node that is forgotten has no
- * document any more. */
+/* Sends the same request for each named node, until one is refused. A forgotten node has no
+ * document afterwards. */
 static int ask_each(struct session *s, const char *method, const char *what)
 {
     json_t *done = json_array();

@@ -6,7 +6,7 @@
 
 /* "/api/v1/nodes/NAME" and what follows; the caller releases it. */
 void node_path(struct buf *out, const char *name, const char *rest);
-/* After an error about a node: a hint at the one whose name is nearest, where there is none of this
+/* After an error about a node: if there is none of this name, hints at the one with the nearest
  * name. Returns the error. */
 int node_suggest(struct session *s, const char *name);
 
