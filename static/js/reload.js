@@ -1,9 +1,9 @@
 /* A script or stylesheet that did not load (the connection broke, the network changed, the service
-   is just restarting): this says so and loads the page again, at most TRIES times by itself until a
-   page was shown. A classic script that stands before all others: it may not depend on what may be
-   missing. The address stays as it is, with a link's code that was not used yet.
-   Events of the window, from the router: "part-missing" where a view did not load, since browsers
-   remember that; "part-shown" where one did. */
+ * is just restarting): this says so and loads the page again, at most TRIES times by itself until a
+ * page was shown. It is a classic script before all others, since it must not depend on what may be
+ * missing. The address stays as it is, with a link's code that was not used yet. Events of the
+ * window, from the router: "part-missing" where a view did not load, since browsers remember that;
+ * "part-shown" where one did. */
 'use strict';
 {
   const TRIES = 4;
@@ -16,7 +16,7 @@
     try {
       return Number(sessionStorage.getItem(KEY)) || 0;
     } catch (e) {
-      return TRIES; /* where nothing is kept, a person says when */
+      return TRIES; /* without session storage the user decides when to reload */
     }
   }
 
@@ -45,7 +45,8 @@
   }
 
   /**
-   * A reload while nobody answers would leave the browser's own page, which never comes back.
+   * Reloads once the service answers. A reload without an answer would end at the browser's own
+   * error page.
    * @param {number} pause in ms, doubled each time
    */
   function reloadOnceItAnswers(pause) {

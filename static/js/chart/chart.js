@@ -117,9 +117,9 @@ export class Chart {
     if (!this.graph) {
       this.make();
     } else if (width !== this.width || height !== this.drawnHeight) {
-      /* the rooms beside the plot are others on a phone, and are drawn here: the library follows
-         the window before this is told, so that resize() may find nothing to do. A size that it is
-         given it would keep as that of the element, which then never grows again */
+      /* sets the gaps beside the plot, which differ on a phone: the library follows the window
+       * before this runs, so resize() may find nothing to do. It gets no size, since the library
+       * would keep that and the element could not grow again */
       this.graph.updateOptions({...this.graphOptions(), rightGap: this.gap('--ends')});
       this.graph.resize();
     }
@@ -137,7 +137,7 @@ export class Chart {
       connectSeparatedPoints: true,
       rightGap: this.gap('--ends'),
       animatedZooms: false,
-      pointSize: 2.5, /* of a point that no line leads to, as that of a single step */
+      pointSize: 2.5, /* of a point without a line, such as a single step */
       highlightCircleSize: 3,
       drawHighlightPointCallback: this.dotPainter(),
       interactionModel: this.group.interaction(this),
@@ -194,7 +194,7 @@ export class Chart {
     return this.data.rows.length ? this.data.rows : none;
   }
 
-  /* What may change while the graph lives. */
+  /* The options that may change while the graph lives. */
   graphOptions() {
     const series = Object.fromEntries(this.data.lines.map((line) => [line.label, {
       color: resolve(line.colour),

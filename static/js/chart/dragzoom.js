@@ -8,7 +8,7 @@ import {h} from '../elements/dom.js';
 const LEAST_SHADE = 4;
 const LEAST_ZOOM = 8;
 
-/* From the press of the button until it is let go: a shade over the range. */
+/* A drag, from pressing the button to releasing it. It shades the range. */
 class Drag {
   /**
    * @param {ChartGroup} group

@@ -56,7 +56,8 @@ export class ChartGroup extends EventTarget {
   }
 
   /**
-   * A single step stands in the middle: a tick at the right edge is not drawn.
+   * Sets the full range. A single step is in its middle, since a tick at the right edge is not
+   * drawn.
    * @param {number} a
    * @param {number} b
    */
@@ -100,7 +101,7 @@ export class ChartGroup extends EventTarget {
   }
 
   /**
-   * Moves the reading line by so many points of a chart, within what is shown.
+   * Moves the reading line by so many points of a chart, within the visible range.
    * @param {Chart} chart
    * @param {number} by
    */
@@ -134,7 +135,7 @@ export class ChartGroup extends EventTarget {
   }
 
   /**
-   * What a key does in a chart; undefined where it does nothing.
+   * The action of a key in a chart; undefined: none.
    * @param {KeyboardEvent} e
    * @param {Chart} chart
    * @returns {(() => void) | undefined}

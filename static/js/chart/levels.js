@@ -1,6 +1,6 @@
-/* Horizontal levels of a chart with their words (an equal split, a target), on the library's own
-   canvas beneath the lines. The words stand where no line or mark runs through them, if there is
-   such a place along the level. labelPlace() is pure, tested in tests/browser/test_pure.py. */
+/* Horizontal levels of a chart with their labels (an equal split, a target), on the library's own
+ * canvas beneath the lines. A label is placed where no line or mark crosses it, if the level has
+ * such a place. labelPlace() is pure, tested in tests/browser/test_pure.py. */
 import {cssVar, resolve} from '../elements/dom.js';
 
 /** @typedef {[number, number]} Point pixels */
@@ -49,7 +49,7 @@ function cost(box, curves, marks) {
 }
 
 /**
- * Where the words of a level begin, and their base line.
+ * Where the label of a level begins, and its base line.
  * @param {Dygraphs.Area} area
  * @param {number} at the level
  * @param {number} width of the words

@@ -31,8 +31,8 @@ export function paintBeneath(view, data, {marks, faint}) {
 }
 
 /**
- * Least to greatest of each bucket, its mean as a thin line, and a needle where one maximum stands
- * out of its neighbours.
+ * Paints the range of each bucket, its mean as a thin line, and a needle where a maximum is far
+ * above its neighbours.
  * @param {Page.Canvas} view
  * @param {Page.Band} band
  */
@@ -184,7 +184,7 @@ function paintMarks({ctx, area, x}, marks = []) {
 }
 
 /**
- * Where there are no data: hatched, its length as text, never joined by a line.
+ * Paints ranges without data: hatched, with their length as text. No line crosses them.
  * @param {Page.Canvas} view
  * @param {Page.Gap[]} [gaps]
  */

@@ -1,5 +1,5 @@
-/* Axes: where ticks stand, and how far an axis reaches. Pure, tested in tests/browser/test_pure.py.
- */
+/* Axes: the places of ticks, and the range of an axis. Pure, tested in tests/browser/test_pure.py.
+ * */
 import {plural, tick, timeTick} from '../text/format.js';
 
 /**
@@ -115,12 +115,12 @@ export function xLabel(axis, v, range) {
   return axis === 'time' ? timeTick(v, range) : tick(v);
 }
 
-/* Of the values on a log axis, the share that may lie below it. */
+/* The share of the values that may lie below a log axis. */
 const FEW = 0.05;
 
 /**
- * The range of a value axis around what is there. log: never below 1e-5 of the greatest, unless
- * more than a twentieth of the values would lie below the axis.
+ * The range of a value axis around the values. log: not below 1e-5 of the greatest, unless more
+ * than a twentieth of the values would then lie below the axis.
  * @param {number[]} values
  * @param {{zero?: boolean, log?: boolean, pad?: number, least?: number}} [options]
  */
@@ -152,7 +152,7 @@ export function niceRange(values, options = {}) {
 }
 
 /**
- * What a log axis is called over these values: it has no place for some.
+ * The title of a log axis over these values, some of which may have no place on it.
  * @param {(number | null)[]} values
  */
 export function logTitle(values) {
@@ -162,8 +162,8 @@ export function logTitle(values) {
 }
 
 /**
- * Positions of labels that want to stand at `wanted`, moved apart to at least `gap` within
- * [low, high]; order is kept.
+ * Positions of labels as near to `wanted` as possible, at least `gap` apart, within [low, high], in
+ * the same order.
  * @param {number[]} wanted
  * @param {number} gap
  * @param {number} low

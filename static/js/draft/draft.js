@@ -18,8 +18,8 @@ const KEPT_CHARACTERS = 1e6; /* browsers limit what an entry keeps */
 /** @typedef {import('../service/api.js').ApiError} ApiError */
 
 /**
- * Whether nobody answered, or said that it is the service's own trouble: the document was not
- * checked.
+ * Whether the document was not checked, because the service did not answer or has trouble of its
+ * own.
  * @param {ApiError} e
  */
 export const mayPass = ({status}) => status === 0 || status === 429 || status >= 500;
@@ -53,7 +53,7 @@ export class Draft extends EventTarget {
     this.text = print(spec);
   }
 
-  /* What was here when this entry of the history was left. */
+  /* Restores the text that this entry of the history had when it was left. */
   restore() {
     const {draft} = history.state || {};
     if (typeof draft === 'string') {
@@ -159,7 +159,8 @@ export class Draft extends EventTarget {
   }
 
   /**
-   * The id of what was made. A text that is sent again since nobody answered has the same key.
+   * Sends the document and returns the id of what was made. A text that is sent again, because
+   * there was no answer, has the same key.
    * @returns {Promise<string>}
    */
   async send() {

@@ -15,8 +15,8 @@ import {capital, whole} from '../text/format.js';
 let serial = 0;
 
 /**
- * Whether JavaScript's number is the one that was written. One beyond its range would go to the
- * service as null or 0, and a whole one of many digits as its neighbour.
+ * Whether JavaScript's number equals the written one. A number out of range would be sent as null
+ * or 0, and a whole number with many digits as its neighbour.
  * @param {string} text of a number
  */
 function exact(text) {
@@ -49,7 +49,7 @@ function parseList(text, item) {
   return parts.length ? parts.map(item) : undefined;
 }
 
-/* What a text means, by the kind of its field. */
+/* How a text is read, by the kind of its field. */
 /** @type {{[kind: string]: (text: string) => unknown}} */
 const READ = {
   text: (t) => (t === '' ? undefined : t),
@@ -111,7 +111,7 @@ export class Field {
     control.setAttribute('aria-describedby', id + '-help ' + id + '-fault');
     this.pointer = pointer;
     this.control = control;
-    /** Of which kind of catalogue entry the field is a parameter. */
+    /** The kind of catalogue entry whose parameter this field is. */
     this.kind = '';
     this.errors = new FaultText(id + '-fault');
     this.note = h('p', {class: 'help', id: id + '-help', text: help});

@@ -61,8 +61,8 @@ export class FieldSet {
   }
 
   /**
-   * Puts each error or warning at its field, in place of those of before; gives back those that
-   * belong to none.
+   * Shows each error or warning at its field, in place of earlier ones. Returns those that belong
+   * to no field.
    * @param {Api.Fault[]} errors
    * @param {Tone} [tone]
    */

@@ -15,7 +15,7 @@ function inline(value) {
         Object.entries(value).map(([k, v]) => JSON.stringify(k) + ': ' + inline(v)).join(', ') +
         '}';
   }
-  /* as 1e+20: the service reads no whole number of so many digits */
+  /* as 1e+20, since the service reads no whole number with so many digits */
   return typeof value === 'number' && Math.abs(value) > 2 ** 53 ? value.toExponential()
                                                                 : JSON.stringify(value);
 }
@@ -135,7 +135,7 @@ export function places(text) {
   const walker = new Walker(text);
   try {
     walker.value('');
-  } catch (e) { /* what was found so far is right */
+  } catch (e) { /* the places found so far are right */
   }
   return walker.lines;
 }

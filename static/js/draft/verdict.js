@@ -11,7 +11,7 @@ import {lineOf, places} from './json.js';
 /** @typedef {import('./editor.js').Editor} Editor */
 
 /**
- * Lines with errors; where the text is no JSON, the one that the message names.
+ * The lines with errors; if the text is no JSON, the line that the message names.
  * @param {ApiError} e
  * @param {Map<string, number>} found
  */

@@ -10,8 +10,8 @@ import {Verdict} from './verdict.js';
 /** @typedef {import('../service/api.js').ApiError} ApiError */
 /** @typedef {import('./draft.js').Draft} Draft */
 /**
- * `what` it is, what its JSON is beside, the button's text and id, the address of what was made,
- * and what is said where it was not.
+ * Words of a page: `what` it edits, the `note` next to its JSON, text (`send`) and `id` of the
+ * button, the `address` of what was made, and the sentence if it `failed`.
  * @typedef {{what: string, note: string, send: string, id: string, address: string,
  *            failed: string}} Words
  */
@@ -34,7 +34,7 @@ export class DraftView {
     this.verdict = new Verdict(this.editor);
     this.button = button(words.send, () => this.send(), {class: 'btn primary', id: words.id});
     this.failed = h('div', {role: 'alert'});
-    /** What its fields change would take the place of a text that cannot be read. */
+    /** The form's fields: off while the text cannot be read, which a change would replace. */
     /** @type {HTMLElement | null} */
     this.fields = null;
     this.waits = h('p', {
@@ -50,7 +50,7 @@ export class DraftView {
   }
 
   /**
-   * The form with its JSON, what is beneath both, and the buttons.
+   * Makes the form with its JSON, the part beneath both, and the buttons.
    * @param {HTMLElement} form
    * @param {Element} below
    * @param {{more?: Element, foot?: Element}} [parts] behind the JSON's errors, before the buttons

@@ -83,7 +83,7 @@ export function s(tag, props, ...children) {
   return node;
 }
 
-/* What keyed() made, by the element that holds it. */
+/* The children that keyed() made, by their parent. */
 /** @type {WeakMap<Element, Map<unknown, any>>} */
 const lists = new WeakMap();
 

@@ -23,7 +23,7 @@ export class Few {
   }
 
   /**
-   * Those that are shown, in their order: the ones that come first, and what there is room for.
+   * The items to show, in their order: those that come first, and others while there is room.
    * @template T
    * @param {T[]} list
    * @param {(item: T) => boolean} comesFirst

@@ -48,7 +48,7 @@ export class Sparkline {
 }
 
 /**
- * From 0 at the least value to 1 at the greatest.
+ * A scale from 0 at the least value to 1 at the greatest.
  * @param {number[]} values
  * @param {number} alone where all values are the same
  */
@@ -144,11 +144,11 @@ export class FinishBar {
   }
 }
 
-/* Of the scale, where the label of the line would cover that of zero. */
+/* The part of the scale in which the line's label would cover that of zero. */
 const NEAR_ZERO = 0.15;
 
 /**
- * The head of finish bars: zero, and the label of the line, which may stand where zero does.
+ * The head of finish bars: zero, and the label of the line, which may cover zero.
  * @param {HTMLElement} label
  * @param {number} share of the scale
  */
@@ -192,7 +192,7 @@ export function miniFinish(rows) {
       bars, s('line', {class: 'finish-line', x1: line, x2: line, y1: 0, y2: height}));
 }
 
-/* Where a step goes: loading data, compute, exchange, wait as one bar. */
+/* One bar for the parts of a step: loading data, compute, exchange, wait. */
 export class PhaseBar {
   constructor() {
     this.parts =

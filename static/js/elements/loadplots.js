@@ -26,7 +26,7 @@ const greatest = (values) =>
 const any = (values) => values.some((v) => v !== null);
 
 /**
- * What there is to show of a node's load.
+ * The figures of a node's load that can be shown.
  * @param {Api.NodeLoad} load
  * @returns {PlotFigure[]}
  */

@@ -1,5 +1,5 @@
-/* Which colour and shape a node has on a page: by its rank, the first eight; with more nodes than
- * that all are grey and up to eight are picked. */
+/* The colour and shape of a node on a page. Up to eight nodes have one by their rank. With more
+ * nodes all are grey, and up to eight are picked. */
 import {h} from './dom.js';
 import {shape, SHAPES} from './icons.js';
 

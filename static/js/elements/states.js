@@ -13,7 +13,7 @@ const JOBS = {
   cancelled: ['stop', 'Cancelled', ''],
   succeeded: ['check', 'Succeeded', 'ok'],
   failed: ['cross', 'Failed', 'bad'],
-  /* of trials alone */
+  /* only trials have this state */
   waiting: ['clock', 'Waiting', ''],
   stopped: ['down', 'Stopped', ''],
 };
@@ -35,7 +35,7 @@ export const ended = (state) => ['succeeded', 'failed', 'cancelled'].includes(st
 export const waiting = (state) => state === 'queued' || state === 'paused';
 
 /**
- * What stands where no step is shown: of a job that has ended none will come.
+ * The text in place of steps: a job that has ended will have none.
  * @param {Api.State} state
  * @param {string} yet
  */
@@ -85,7 +85,7 @@ export function nodeState(n) {
 }
 
 /**
- * What the chart of a figure says that a program does not tell.
+ * The text of a chart whose figure the program does not report.
  * @param {Api.Job} job
  * @param {string} figure
  */
@@ -93,7 +93,7 @@ export const noneLogged = ({state}, figure) =>
     'This program ' + (ended(state) ? 'logged' : 'has logged') + ' no ' + figure + '.';
 
 /**
- * What a chart says that has no points.
+ * The text of a chart without points.
  * @param {Api.Job} job
  */
 export function nothingYet(job) {

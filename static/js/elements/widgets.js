@@ -198,7 +198,7 @@ export function numeric(...texts) {
 }
 
 /**
- * What is scrolled where it is too large; the keyboard can scroll it too.
+ * A box that scrolls its content if it is too large, also by the keyboard.
  * @param {string} label
  * @param {Page.Child} content
  * @param {string} [cls]

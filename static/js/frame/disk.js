@@ -10,8 +10,8 @@ const EVERY_MS = 30000;
 const NAMED = 3;
 
 /**
- * What may go, as parts of a sentence that jobs follow where there are any. A store that cannot
- * write deletes no job.
+ * What can be deleted, as parts of a sentence; jobs follow if there are any. A store that cannot
+ * write cannot delete a job.
  * @param {Api.Disk} disk
  */
 function whatMayGo({full, can_go_bytes: goes, data_bytes: data, jobs}) {

@@ -15,7 +15,7 @@ const KEYS = [
   ['T', 'in a chart: its numbers as a table'],
   ['Esc', 'leave: zoom, table, list'],
 ];
-/* What follows g, within this time. */
+/* The keys after g, within this time. */
 /** @type {{[key: string]: string}} */
 const GOALS = {
   j: '#/',

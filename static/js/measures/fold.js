@@ -1,14 +1,13 @@
-/* Jobs as lines of a list, where those that share something stand in one line that can be opened.
-   Pure. */
+/* Jobs as lines of a list. Jobs that share something have one line, which can be opened. Pure. */
 
 /**
- * One line: a job, or several that were folded; `member` is one that is shown beneath its group,
- * with the key that it has by itself.
+ * One line: a job, or several folded ones. A `member` is shown beneath its group and has its own
+ * key.
  * @typedef {{key: string, jobs: Api.Job[], member: boolean}} Line
  */
 
 /**
- * A line for each job, or for those that share something, where the first of them stands.
+ * A line for each job. Jobs that share something have one line, in the place of the first.
  * @param {Api.Job[]} jobs in their order
  * @param {(job: Api.Job) => string} sharedOf what the jobs of a line share
  * @param {(shared: string, group: Api.Job[]) => string} keyOf the key of a line of several

@@ -4,7 +4,7 @@ import {serviceNow} from '../service/servicetime.js';
 import {globalBatch, goesOnFrom, isServed} from '../spec/spec.js';
 import {duration, known, plural, seconds, whole} from '../text/format.js';
 
-/* What differs by less is told once. */
+/* Values that differ by less count as one. */
 const MOSTLY = 0.95;
 
 /** @param {number[]} values */
@@ -17,7 +17,7 @@ export function median(values) {
 }
 
 /**
- * The mean of what is known.
+ * The mean of the known values.
  * @param {number[]} values
  */
 export function mean(values) {
@@ -65,7 +65,7 @@ export function perSample(worker) {
 }
 
 /**
- * What one step of every worker takes, and how it is divided.
+ * The time of each worker's step, and its parts.
  * @param {(Api.Worker | Api.PredictedWorker)[]} workers
  */
 export function stepTimes(workers) {
@@ -150,16 +150,16 @@ export function globalSteps(job) {
 export const isVirtual = (job) => Boolean(job.spec?.cluster);
 
 /**
- * What a queued job waits for as long as the service has not said why. A virtual one takes no node.
+ * What a queued job waits for, until the service says why. A virtual job takes no node.
  * @param {Api.Job} job
  */
 export const awaited = (job) =>
     (isVirtual(job) ? 'its turn' : plural(job.spec?.workers || 1, 'free node'));
 
 /**
- * Seconds that a job took by the clock, from its start to its end, pauses included; of a virtual
- * job on its own clock. A job has started once all of its nodes have made a step, so that a short
- * one may have trained for longer than that, and one that was cancelled before trained alone.
+ * Seconds that a job took from its start to its end, pauses included; a virtual job by its own
+ * clock. A job has started once all its nodes have made a step. So a short job may have trained for
+ * longer than that, and one that was cancelled before counts only its training.
  * @param {Api.Job} job
  */
 export function tookSeconds(job) {
@@ -199,7 +199,7 @@ export function tookText(job) {
 }
 
 /**
- * "3 of 10", or "3" where nobody knows how many a program's own loop makes.
+ * "3 of 10", or "3" if a program's own loop decides how many.
  * @param {Api.Job} job that trains
  */
 export function epochOf(job) {
@@ -272,7 +272,7 @@ export function rateAt(spec, epoch) {
 }
 
 /**
- * Evaluations as they came: what is not known is null there, and NaN here.
+ * Evaluations from the service, with NaN in place of null.
  * @param {any[]} list
  * @returns {Api.Evaluation[]}
  */
@@ -290,7 +290,7 @@ export const hasAccuracy = ({spec}, evaluations) => evaluations.length
     : typeof spec?.model === 'string' || spec?.model?.loss !== 'mse';
 
 /**
- * What the best evaluation has most of, as worker/exchange/strategy.c has it.
+ * The score of an evaluation, as in worker/exchange/strategy.c; the best has the greatest.
  * @param {Api.Evaluation} e
  */
 const score = ({accuracy, loss}) => known(accuracy) ? accuracy : known(loss) ? -loss : -Infinity;
@@ -307,8 +307,8 @@ export function bestEvaluation(evaluations) {
 }
 
 /**
- * What a job was told with one that is new. It takes the place of the newest where it has its
- * version: a first one is told again once the size of the training set is known.
+ * A job's assignments with a new one. It replaces the newest if it has the same version: the first
+ * one comes again once the size of the training set is known.
  * @param {Api.Assignment[]} assignments
  * @param {Api.Assignment} told
  */

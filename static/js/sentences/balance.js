@@ -13,10 +13,10 @@ import {counted, everyone, tense} from './words.js';
 const SLOWER = 1.15;
 const TOGETHER = 0.2;
 const CHART = 'minibatch-per-node';
-const LEAST_MINIBATCHES = [4, 8]; /* of a CPU and of a GPU */
+const LEAST_MINIBATCHES = [4, 8]; /* for a CPU, and for a GPU */
 
 /**
- * What the sentences are made of.
+ * The figures for the sentences.
  * @param {Run} run
  */
 function compare(run) {
@@ -28,7 +28,7 @@ function compare(run) {
   const each = speeds(run);
   const slow = workers.reduce((a, b) => (each(b) > each(a) ? b : a));
   const others = workers.filter((w) => w !== slow);
-  /* of two nodes neither is the median */
+  /* with two nodes neither is the median */
   const other = others.length === 1 ? others[0] : null;
   const mid = other ? each(other) : median(workers.map(each));
   const ratio = each(slow) / mid;
@@ -195,7 +195,7 @@ function unchanged(c) {
   const last = Math.round(given ?? c.slow.batch);
   const multiple = LEAST_MINIBATCHES[1];
   const equal = multiple * Math.floor(globalBatch(c.job) / c.workers.length / multiple);
-  const small = last < equal; /* of an equal split some have less, by rounding */
+  const small = last < equal; /* in an equal split some have less, by rounding */
   const [least, most] = alike(c.shortest, c.longest);
   const between =
       'computing a step ' + say('takes', 'took') + ' between ' + least + ' and ' + most + '.';
@@ -216,7 +216,7 @@ function unchanged(c) {
 }
 
 /**
- * What makes a job's minibatches dynamic; those that were given go.
+ * The changes that make a job's minibatches dynamic, without given ones.
  * @param {Api.Job} job
  * @returns {{[pointer: string]: unknown}}
  */
@@ -238,7 +238,7 @@ function fixed(c) {
   const step = Math.max(...c.steps.map((x) => x.all));
   const shorter = (c.longest - globalBatch(c.job) / rate) / step;
   const gains = shorter > 0.05;
-  const served = hasServers(c.job); /* where nobody waits for a slow one */
+  const served = hasServers(c.job); /* with a server nobody waits for a slow node */
   const would = ' Dynamic minibatches would ' + say('make', 'have made');
   const advice = !gains ? ''
       : served          ? would + ' all gradients about equally stale.'
@@ -269,7 +269,7 @@ export function balance(run) {
   const c = compare(run);
   const {workers, say} = c;
   if (workers.length === 1) {
-    /* on average it has less, since an epoch's last minibatch is what is left */
+    /* the average is less, since an epoch's last minibatch is smaller */
     const batch = globalBatch(run.job) || workers[0].batch;
     return {
       parts: ['One node ' + say('trains', 'trained') + ': a step of ' +

@@ -8,7 +8,8 @@ import {howOf, saidOf} from './program.js';
 export const becameNaN = (job) => job.error?.code === 'not_finite';
 
 /**
- * As the page's head counts: an update of a server is none of the cluster's steps.
+ * The step of a failure, counted as in the page's head: a server's update is not a step of the
+ * cluster.
  * @param {Api.Job} job
  */
 function aboutStep(job) {

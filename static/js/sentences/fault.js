@@ -1,6 +1,6 @@
-/* Which nodes a failure may be put down to, so that the job can be tried without them. A user's
-   program fails alike on every node of a host of what the host's disk lacks, and everywhere of what
-   its own folder lacks, which goes to all of them. Pure. */
+/* Which nodes may be the cause of a failure, so that the job can be tried without them. If a host's
+ * disk lacks something, a user's program fails on every node of the host. If the program's folder
+ * lacks it, it fails everywhere, since the folder goes to all nodes. Pure. */
 import {becameNaN} from './failure.js';
 
 /** @typedef {{job: Api.Job, alike?: boolean, nodes?: Api.Node[]}} Failed */
@@ -34,8 +34,8 @@ function sharing({job, nodes = []}) {
 }
 
 /**
- * The job's nodes that are at fault, and those that are not. None is where the job would fail on
- * the others too: what is wrong with data or a loss is so on every node.
+ * The job's nodes that are at fault, and the others. No node is at fault if the job would fail on
+ * the others too, as with wrong data or a bad loss.
  * @param {Failed} failed
  * @returns {{at: string[], others: string[]}}
  */

@@ -1,16 +1,16 @@
-/* How a run does, in one or two sentences: the first kind of each table that it is.
-
-       does it learn?      diverged, too short, at chance, overfitting (learning.js)
-       does the loss fall? where no accuracy tells more         (trend.js)
-       does it go on so?   worsening, plateau, learnsByHeart        (standstill.js)
-       what limits it?     the exchange, loading data               (speed.js)
-       who is slow?        a straggler, or nobody: all is well      (balance.js)
-
-   A run that learns nothing hears of that alone; else what limits it and who is slow are told too.
-   Each kind is a function from a Run to a verdict, or null where the run is not of it. A
-   verdict names the chart that shows it and, where there is one, the first thing to do. To add a
-   kind: a function, and its name in its table at the place that its weight deserves. Pure, tested
-   in tests/browser/test_verdict.py. */
+/* How a run is doing, in one or two sentences: the first kind in each table that matches.
+ *
+ * does it learn?      diverged, too short, at chance, overfitting (learning.js)
+ * does the loss fall? where no accuracy tells more         (trend.js)
+ * does it go on so?   worsening, plateau, learnsByHeart        (standstill.js)
+ * what limits it?     the exchange, loading data               (speed.js)
+ * who is slow?        a straggler, or nobody: all is well      (balance.js)
+ *
+ * A run that learns nothing hears of that alone; else what limits it and who is slow are told too.
+ * Each kind is a function from a Run to a verdict, or null where the run is not of it. A verdict
+ * names the chart that shows it and, where there is one, the first thing to do. To add a kind: a
+ * function, and its name in its table at the place that its weight deserves. Pure, tested in
+ * tests/browser/test_verdict.py. */
 import {perSample} from '../measures/measures.js';
 import {known} from '../text/format.js';
 

@@ -13,12 +13,12 @@ import {tense} from './words.js';
 export const LEAST_LOSSES = 20;
 const DIVERGED = 2;         /* times the loss of guessing */
 const LIKE_CHANCE = 1.3;    /* times the accuracy of guessing */
-const CHANCE_NOISE = 0.1;   /* of its deviation: three standard errors of 900 tests */
-const OVERFIT = 0.1;        /* of the least test loss */
-export const MEANT = 0.005; /* of accuracy: less is noise */
-export const FALLS = 0.01;  /* of the loss at the start */
-const FEW_STEPS = 100;      /* in which a loss need not fall */
-const MEANS_APART = 0.05;   /* of the median: less reads alike */
+const CHANCE_NOISE = 0.1;   /* in deviations: three standard errors of 900 tests */
+const OVERFIT = 0.1;        /* share of the least test loss */
+export const MEANT = 0.005; /* in accuracy: less is noise */
+export const FALLS = 0.01;  /* share of the loss at the start */
+const FEW_STEPS = 100;      /* a loss need not fall within so many steps */
+const MEANS_APART = 0.05;   /* share of the median: a smaller difference is not visible */
 
 /**
  * The greatest accuracy that is no better than guessing, within what a test tells; NaN where the
@@ -32,8 +32,7 @@ export function likeChance(classes) {
 }
 
 /**
- * By how much accuracies near that of a test must differ to mean something: by a standard error of
- * so many samples.
+ * The least difference of accuracies that means something: a standard error with so many samples.
  * @param {Api.Evaluation} test
  */
 export function meant({accuracy: a, test_samples: n}) {
@@ -67,8 +66,8 @@ function accuracyOf({job, tests}) {
 }
 
 /**
- * Where a mean says something else than the median of the last steps, as it does after a spike:
- * both, so that the tile beside the sentence does not contradict it.
+ * If the mean differs from the median of the last steps, as after a spike, tells both, so that the
+ * tile next to the sentence does not contradict it.
  * @param {Run} run
  * @param {number} end the median
  */
@@ -80,8 +79,7 @@ function otherMean({job}, end) {
 }
 
 /**
- * The loss is far above what guessing would give, which nobody knows of a user's program
- * (trend.js).
+ * The loss is far above that of guessing, which is not known for a user's program (trend.js).
  * @param {Run} run
  * @returns {Page.Verdict | null}
  */
@@ -164,8 +162,7 @@ export function atChance(run) {
 }
 
 /**
- * Where a run might as well have ended: at its least test loss, or later where the accuracy still
- * gained by going on.
+ * Where a run could have ended: at its least test loss, or later if the accuracy still rose.
  * @param {Api.Evaluation[]} tests
  */
 function turningPoint(tests) {
@@ -177,7 +174,7 @@ function turningPoint(tests) {
 }
 
 /**
- * What stopping at an evaluation gains.
+ * The gain of stopping at an evaluation.
  * @param {Api.Evaluation} best
  * @param {Api.Evaluation} now
  * @param {number} epoch of the best
@@ -197,7 +194,7 @@ function stopping(best, now, epoch, past) {
 
 /**
  * @param {Api.Job} job
- * @param {number} epoch behind which nothing is gained
+ * @param {number} epoch after which nothing is gained
  * @returns {Page.Action}
  */
 export const endingAt = (job, epoch) =>

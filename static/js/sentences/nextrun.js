@@ -88,9 +88,9 @@ function atLower(job) {
 }
 
 /**
- * Of a run that learned nothing: less where the rate is large, more where it is small, and the
- * usual one where ten times as much, or a tenth, would still be far from it. At a usual rate a loss
- * that falls, or that so far had few steps to fall in, asks for more epochs.
+ * The next rate of a run that learned nothing: smaller if the rate is large, larger if it is small,
+ * and the usual one if ten times as much, or a tenth, would still be far from it. At a usual rate,
+ * a loss that falls, or has had few steps to fall, needs more epochs.
  * @param {Api.Job} job
  * @param {boolean} longer whether more steps may help
  */
@@ -110,7 +110,7 @@ export function anotherRate(job, longer) {
 }
 
 /**
- * What the learning rate is, and what is to be done with it; that of a user's program is not known.
+ * A note about the learning rate and how to change it. The rate of a user's program is not known.
  * @param {Api.Job} job
  * @param {string} after what follows where it is told
  * @param {string} instead where it is not
@@ -124,7 +124,7 @@ export function rateNote(job, after, instead) {
 }
 
 /**
- * Of a run that diverged: with a rate that its schedule does not raise, or with less.
+ * For a run that diverged: a rate that its schedule does not raise, or a smaller one.
  * @param {Api.Job} job
  */
 export const calmer = (job) => (job.spec?.optimizer?.schedule?.factor ?? 0) > 1 ? {

@@ -1,8 +1,7 @@
 /* How a user's program ended, in words, and the traceback in what it printed. Pure. */
 
 /**
- * What it said last: its reason, its exception with file and line, or its last line; '' for
- * nothing.
+ * A program's last words: its reason, its exception with file and line, or its last line; '': none.
  * @param {Api.ProgramEnd} end
  */
 export function saidOf({exception, file, line, reason, last_line: last}) {
@@ -27,8 +26,9 @@ export function howOf({exception, exit_code: code, signal}) {
 export const wordsOf = (error) => (error?.program && saidOf(error.program)) || error?.message || '';
 
 /**
- * How many lines an exception has, the first of `lines`. Indented ones go on, and all behind one
- * that ends with a colon (worker/program/child/exception.c reads it by the same rule).
+ * How many of `lines` belong to an exception that begins with the first. Indented lines continue
+ * it, and so do all lines after one that ends with a colon (worker/program/child/exception.c has
+ * the same rule).
  * @param {string[]} lines
  */
 function exceptionLength(lines) {
@@ -40,8 +40,8 @@ function exceptionLength(lines) {
 }
 
 /**
- * The traceback that a program printed last, with those that it was raised in; [] for none. Lines
- * that only underline another are left out: they do where it wraps.
+ * The last traceback that a program printed, with those in which it was raised; []: none. Lines
+ * that only underline another are left out, since they would not match wrapped lines.
  * @param {string[]} said what it printed
  */
 export function tracebackIn(said) {

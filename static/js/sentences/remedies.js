@@ -1,6 +1,5 @@
-/* What can be done about a job that failed: each with what it would change, and the spec of the new
-   job that does it. To add one: a function that gives a Remedy or null, and its name in REMEDIES.
-   Pure. */
+/* What can be done about a job that failed: each remedy with its changes and the spec of the new
+ * job. To add one: a function that gives a Remedy or null, and its name in REMEDIES. Pure. */
 import {bestEvaluation, rateAt} from '../measures/measures.js';
 import {classesOf} from '../spec/spec.js';
 import {specAgain} from '../spec/tags.js';
@@ -84,8 +83,8 @@ const quality = (best) =>
     known(best.accuracy) ? percent(best.accuracy) + ' correct' : 'test loss ' + loss(best.loss);
 
 /**
- * From the best checkpoint, with half the rate that made it; where the rate falls just then, half
- * of what follows: a rate that rose there may be what ended the job.
+ * From the best checkpoint, with half the rate that made it. If the rate changes just then, half of
+ * the rate after it, since a rate that rose there may have ended the job.
  * @param {Failed} failed
  * @returns {Remedy | null}
  */
@@ -117,7 +116,7 @@ function resumeFromBest(failed) {
 }
 
 /**
- * From the beginning, where nothing good was kept.
+ * From the beginning, if no good checkpoint was kept.
  * @param {Failed} failed
  * @returns {Remedy | null}
  */
@@ -198,8 +197,8 @@ function startProgramSlower(failed) {
 }
 
 /**
- * Whether a job may go on where it ended, if it has a checkpoint: a lost node may be back, and what
- * a program failed of (a full disk, a file that was not there) may be mended.
+ * Whether a job with a checkpoint may go on where it ended: a lost node may be back, and the cause
+ * of a program's failure (a full disk, a missing file) may be gone.
  * @param {Omit<Failed, 'artifacts'>} failed
  */
 export const mayGoOn = ({job, tests}) =>
@@ -237,7 +236,7 @@ function goOn(failed) {
 }
 
 /**
- * From the beginning with enough time: as it was it would end in the same place.
+ * From the beginning with enough time: otherwise it would end in the same place.
  * @param {Failed} failed
  * @returns {Remedy | null}
  */

@@ -11,7 +11,7 @@ import {tense} from './words.js';
 
 const EXCHANGING = 0.4;
 const LOADING = 0.3;
-const TOLD = 0.1; /* of a step: a further part that is worth a word */
+const TOLD = 0.1; /* share of a step: a second part that is worth a word */
 /* Beyond this many steps' computing, a larger batch alone does not help. */
 const BATCH_MOST = 4;
 const ROUND_MOST = 16;
@@ -21,8 +21,8 @@ const DECODERS = 2;
 const DECODERS_MOST = 64;
 
 /**
- * What makes an exchange that takes `ratio` times the computing worth it: a batch that computes as
- * long, or where that would be too large, a strategy with several steps between two exchanges.
+ * What helps if the exchange takes `ratio` times the computing: a batch that computes as long, or,
+ * if that would be too large, a strategy with several steps between two exchanges.
  * @param {Run} run
  * @param {number} ratio
  * @returns {Page.Action | undefined}
@@ -44,7 +44,7 @@ function lessExchange({job, strategies}, ratio) {
 }
 
 /**
- * What a larger batch costs where its rate does not grow with it (withBatch).
+ * The cost of a larger batch whose rate does not grow with it (withBatch).
  * @param {Api.Job} job
  */
 const fewer = (job) => (hasServers(job)

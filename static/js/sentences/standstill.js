@@ -10,15 +10,15 @@ import {tense} from './words.js';
 
 /** @typedef {import('./health.js').Run} Run */
 
-const GOOD = 0.97;   /* of accuracy: what stands still here has arrived */
-const FLAT = 0.05;   /* of the loss in the middle of the run */
-const WORSE = 0.1;   /* of accuracy, below the best: it does not stand still */
-const RISES = 0.1;   /* of the loss when the accuracy was best */
-const LOWERED = 0.1; /* of the rate: what its schedule has left of it is little */
+const GOOD = 0.97;   /* accuracy: a run that stands still above it has arrived */
+const FLAT = 0.05;   /* share of the loss in the middle of the run */
+const WORSE = 0.1;   /* accuracy below the best: a larger drop is no standstill */
+const RISES = 0.1;   /* share of the loss when the accuracy was best */
+const LOWERED = 0.1; /* share of the rate: if its schedule has left less, the rate is low */
 
 /**
- * What had been learned is being lost: the accuracy falls and the train loss rises, though not
- * beyond that of guessing.
+ * The run loses what it had learned: the accuracy falls and the train loss rises, but not beyond
+ * that of guessing.
  * @param {Run} run
  * @returns {Page.Verdict | null}
  */
@@ -51,8 +51,8 @@ export function worsening({job, losses, tests, past}) {
 }
 
 /**
- * What is to be tried where learning stands still: a rate that falls there. Where its schedule has
- * lowered it much by then, that may be what stopped the learning.
+ * What to try when learning stands still: a rate that falls there. If its schedule has lowered it
+ * much by then, that may have stopped the learning.
  * @param {Run} run
  * @param {number} since epoch from which it stands still
  * @returns {Partial<Page.Verdict>}
@@ -87,7 +87,7 @@ function otherSchedule({job, past}, since) {
 }
 
 /**
- * Of a run whose every test had the same accuracy: how many samples one class has, for instance.
+ * For a run whose tests all had the same accuracy, which may be the share of one class.
  * @param {Run} run
  * @returns {Partial<Page.Verdict>}
  */
@@ -99,8 +99,8 @@ const oneAnswer = ({job}) => ({
 });
 
 /**
- * What the test accuracy does that gained nothing in the last half of the run; null if it did gain,
- * or is so good that it has arrived.
+ * The course of a test accuracy that gained nothing in the last half of the run; null if it did
+ * gain, or is high enough.
  * @param {Run} run
  */
 function standstill({losses, tests, past}) {

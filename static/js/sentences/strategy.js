@@ -1,6 +1,6 @@
 /* Which strategy suits the nodes, in one sentence. Strategies are compared by how fast they learn:
-   samples a second by what a sample is worth beside one under sync, which was measured. Of those
-   that are about as fast as the fastest, the one whose gradients are freshest. Pure. */
+ * samples a second times the measured worth of a sample compared with sync. Of those about as fast
+ * as the fastest, it takes the one with the freshest gradients. Pure. */
 import {times} from '../text/format.js';
 
 /** @typedef {Api.StrategyPrediction} Strategy */

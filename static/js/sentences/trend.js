@@ -1,6 +1,6 @@
-/* Where the train loss goes, of a run whose accuracy does not tell more: numbers that are
-   predicted, a user's program. What a program's loss means is its own; a GAN's may well rise. Pure.
- */
+/* The course of the train loss, for runs whose accuracy says no more: networks that predict
+ * numbers, users' programs. What a program's loss means is its own; a GAN's may well rise. Pure.
+ * */
 import {fell, median, rose} from '../measures/measures.js';
 import {known, loss} from '../text/format.js';
 
@@ -11,7 +11,7 @@ import {tense} from './words.js';
 /** @typedef {import('./health.js').Run} Run */
 
 const ENOUGH_TESTS = 4; /* whose accuracy tells more */
-const REGAINED = 0.1;   /* of what the loss had fallen by */
+const REGAINED = 0.1;   /* share of the loss's fall */
 const NOISE = 3;        /* times the usual change from one loss to the next */
 
 /**

@@ -33,7 +33,7 @@ const WENT_WRONG = [...NOT_REACHED, 'rises', 'worsens', 'overfits'];
 const TOO_SHORT = 'short';
 
 /**
- * Of a run that ended no better than guessing: whether it had been better.
+ * For a run that ended no better than guessing: whether it had been better.
  * @param {Api.Job} job
  */
 function whatIsLeft(job) {
@@ -82,7 +82,7 @@ function settled(job, was) {
 }
 
 /**
- * Nodes to which the keeper sends the data set, the one that has least of it first; or null.
+ * Nodes to which the keeper is sending the data set, the one with the least of it first; or null.
  * @param {Api.Job} job
  * @returns {Page.Verdict | null}
  */
@@ -131,7 +131,7 @@ function before(job) {
 }
 
 /**
- * Of a job that something else ended: that it had gone wrong before.
+ * For a job that another cause ended: says that it had gone wrong before.
  * @param {Page.Verdict} was how it went
  * @param {Page.Verdict} failed
  * @returns {Partial<Page.Verdict>}

@@ -15,7 +15,7 @@ export function everyone(n) {
 }
 
 /**
- * Picks the verb: a run that is over is told in the past.
+ * Picks the verb: a run that is over has the past tense.
  * @param {boolean} past
  * @returns {(now: string, then: string) => string}
  */

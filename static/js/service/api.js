@@ -162,7 +162,7 @@ export function post(path, body, options) {
 }
 
 /**
- * A post whose way is told: a file of many bytes.
+ * A POST of a large file, which reports its progress.
  * @param {string} path
  * @param {Params} params
  * @param {Blob} body
@@ -188,7 +188,7 @@ export function upload(path, params, body, onSent) {
 
 /**
  * @param {string} path
- * @param {unknown} body what is to be changed
+ * @param {unknown} body the changes
  */
 export const patch = (path, body) => request('PATCH', V1 + path, {body});
 

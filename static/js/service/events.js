@@ -110,7 +110,8 @@ class Stream extends EventTarget {
     }
   }
 
-  /* Events may be rare, and the browser tells nobody of the comments between them. */
+  /* Watches the stream itself, since events may be rare and the browser does not report the
+   * comments between them. */
   async watch() {
     const quiet = Date.now() - this.heard > SILENCE_MS;
     if (!quiet || this.asking || this.asleep || document.hidden || this.state !== 'live') {

@@ -1,5 +1,6 @@
-/* What who is signed in may change, by the role of their token and whose a job is. The service
-   refuses the rest, so the page does not offer it; css takes links to forms from viewers. */
+/* What the signed-in user may change, by the role of their token and the owner of a job. The
+ * service refuses the rest, so the page does not offer it; css takes links to forms from
+ * viewers. */
 
 /** @type {Api.Session} */
 let who = {};

@@ -20,7 +20,7 @@ function takeToken() {
 }
 
 /**
- * A session, or what is wrong.
+ * Signs in. Returns a session, or what is wrong.
  * @param {string} [given] a token that was typed
  * @returns {Promise<Outcome>}
  */

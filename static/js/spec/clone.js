@@ -1,8 +1,8 @@
 /* Addresses of the form for a new job that begins from an earlier one. Pure. */
 
 /**
- * The form with an earlier job's spec, of which some values are changed: JSON pointers and their
- * values. The form says what was changed.
+ * The address of the form with an earlier job's spec and some changes: JSON pointers and their
+ * values. The form shows what was changed.
  * @param {string} id
  * @param {{[pointer: string]: unknown}} changes
  */

@@ -1,6 +1,6 @@
 /* A small network as a starting point, for a data set of this shape. Pure. */
 
-/* What pictures are resized to where nothing says it. */
+/* The size of pictures if nothing else is given. */
 const PICTURE = [32, 32, 3];
 /* Files of pictures begin no larger: of photographs as a camera writes them the first network would
    have more parameters than a node has memory. */
@@ -25,8 +25,8 @@ export function firstBatch({samples}, usual = USUAL_BATCH) {
 }
 
 /**
- * The learning rate belongs to the global batch: of fewer samples a gradient is noisier, and at the
- * same rate such a first job learned nothing. Adam's steps have a length of their own.
+ * The learning rate depends on the global batch: with fewer samples a gradient is noisier, and a
+ * first job with the same rate learned nothing. Adam's steps have a length of their own.
  * @param {Api.Spec['optimizer']} optimizer
  * @param {number} batch
  * @param {number} [usual] the batch that the rate was meant for

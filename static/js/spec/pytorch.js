@@ -16,7 +16,7 @@ const NUMBERED = /^(?!bfloat16$)[A-Za-z_]+\d+$/;
 const HEADER = 8; /* bytes of its length */
 
 /**
- * What a file's first bytes say; null: more of them are needed, so many.
+ * Reads a file's first bytes. file null: `needed` bytes are needed.
  * @param {ArrayBuffer} bytes
  * @returns {{file: ModelFile | null, needed: number}}
  */

@@ -1,4 +1,4 @@
-/* What a job's spec says, in words. */
+/* A job's spec in words. */
 import {plural} from '../text/format.js';
 
 /** @param {Api.Spec | undefined} spec */
@@ -24,7 +24,7 @@ export function dataName(spec) {
 const PRESET_CLASSES = 10;
 
 /**
- * Among how many classes the network chooses; NaN where it does not classify, or nobody knows.
+ * The number of classes; NaN if the network does not classify, or if it is not known.
  * @param {Api.Spec | undefined} spec
  */
 export function classesOf(spec) {
@@ -68,8 +68,8 @@ export function policyOf(spec) {
 }
 
 /**
- * Samples of one step of all nodes: what a program of the user told holds, and what the service
- * tells, since a spec may ask for more than the training set; NaN: nobody knows yet.
+ * Samples of one step of all nodes; NaN: not known yet. A user's program reports it, and the
+ * service's figure comes before the spec's, which may be more than the training set.
  * @param {Api.Job | undefined} job
  */
 export function globalBatch(job) {
@@ -78,7 +78,7 @@ export function globalBatch(job) {
 }
 
 /**
- * What a program brought, in words; '' for our own networks.
+ * A program's network, in words; '' for our own networks.
  * @param {Api.Job} job
  */
 export function broughtBy({program}) {
@@ -98,7 +98,7 @@ export function hasServers(job) {
 }
 
 /**
- * What runs share that differ in their seeds alone: the spec but for seed, name, tags and note.
+ * The spec without seed, name, tags and note: the same for runs that differ only in their seeds.
  * @param {Api.Spec | undefined} spec
  */
 export function withoutSeed(spec) {
@@ -144,7 +144,7 @@ export function goesOnFrom({spec}) {
 export const isServed = (job) => job.spec?.strategy?.servers !== undefined;
 
 /**
- * What the charts' axis and all that is placed on it count.
+ * The unit of the charts' axis.
  * @param {Api.Job} job
  */
 export const stepWord = (job) => (isServed(job) ? 'update' : 'step');

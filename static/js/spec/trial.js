@@ -2,11 +2,11 @@
 import {globalBatch, strategyOf} from './spec.js';
 
 export const TAG = 'trial';
-/* Of its curve, the share in which minibatches settle and caches fill. */
+/* The share of the curve in which minibatches settle and caches fill. */
 const SETTLING = 1 / 3;
 /* A trial is stopped by the page; the service stops one that the page forgot. */
 const PATIENCE = 3;
-/* Of its moments, the share at either end that the interval leaves out. */
+/* The share of the values at either end that the interval leaves out. */
 const TAIL = 0.1;
 
 /**
@@ -55,7 +55,7 @@ const speedsOf = (points) =>
         .sort((a, b) => a - b);
 
 /**
- * What a trial measured, as a row of the prediction; null where it did not train long enough.
+ * A trial's measurements as a row of the prediction; null if it did not train long enough.
  * @param {Point[]} points in the order of time, two at least
  * @param {Api.Job} job as it was at the last of them
  * @param {Partial<Api.StrategyPrediction>} before what was predicted

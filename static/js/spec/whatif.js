@@ -1,12 +1,11 @@
-/* What if a node left or joined, or the global batch changed? The spec that asks the service for a
-   prediction of that: the same job on the virtual nodes that its own prediction was made of,
-   changed. The service simulates it; nothing is computed here. Pure, tested in
-   tests/browser/test_whatif.py. */
+/* What if a node left or joined, or the global batch changed? This makes the spec for such a
+ * prediction: the same job on the virtual nodes of its own prediction, with the change. The service
+ * simulates it; nothing is computed here. Pure, tested in tests/browser/test_whatif.py. */
 
 /** @typedef {{like: string, speed: number}} Added  a copy of a node, so many times as fast */
 /** @typedef {{without: string[], added: Added[], batch: number}} Change */
 
-/* What a run on other nodes cannot have, or a prediction does not need. */
+/* Keys that a run on other nodes cannot have, or that a prediction does not need. */
 const LEFT_OUT =
     ['nodes', 'workers', 'min_workers', 'elastic', 'init', 'target', 'tags', 'note', 'cluster'];
 
@@ -90,7 +89,7 @@ export function specWith(spec, cluster, change) {
 }
 
 /**
- * What a new job would change to be so; null where it needs nodes that are not there.
+ * The changes of a new job for this; null if it needs nodes that do not exist.
  * @param {Api.Job} job
  * @param {Change} change
  * @returns {{[pointer: string]: unknown} | null}

@@ -24,7 +24,7 @@ export function known(x) {
 }
 
 /**
- * What there is instead of a number.
+ * The text in place of a missing number.
  * @param {Maybe} x
  */
 export function absent(x) {

@@ -22,7 +22,8 @@ export function loss(x) {
 }
 
 /**
- * At the end of a line, where there is little room: large ones in few digits, small ones in one.
+ * A number at the end of a line, where there is little room: few digits for large ones, one for
+ * small ones.
  * @param {number} x
  * @param {(x: number) => string} format of the others
  * @param {number} [large]
@@ -35,7 +36,7 @@ export function ending(x, format, large = 10000, small = 0) {
 }
 
 /**
- * With a capital letter at its head.
+ * The text with a capital letter at its beginning.
  * @param {string} text
  */
 export function capital(text) {

@@ -9,10 +9,10 @@ import {runHeads} from './results.js';
 
 /** @typedef {import('./model.js').CompareModel} CompareModel */
 
-/** What people call a run, which changes nothing of it. */
+/** Labels of a run, which do not change how it runs. */
 const LABELS = ['name', 'note', 'tags'];
 
-/** Places of two networks, or of two clusters, that are told one by one. */
+/** Up to so many differences of networks or clusters are listed one by one. */
 const MOST = 8;
 
 /**
@@ -25,7 +25,7 @@ function clusterName({cluster}) {
   return cluster ? plural(all, 'virtual node') : 'none';
 }
 
-/** What may be written out in many places, and how it is called as a whole. */
+/** Settings that may have many values, and their name as a whole. */
 /** @type {[string, (spec: Api.Spec) => string][]} */
 const PARTS = [['model', modelName], ['cluster', clusterName]];
 

@@ -39,8 +39,8 @@ export function waitShare(run) {
 }
 
 /**
- * The accuracy that a run holds from an evaluation on: that one and the next have it. The last one
- * stands for itself only where it is the only one.
+ * The accuracy that a run holds from an evaluation on, which this one and the next have. The last
+ * evaluation counts by itself only if it is the only one.
  * @param {Api.Evaluation[]} tests
  * @param {number} i
  */
@@ -107,7 +107,7 @@ export class CompareModel extends EventTarget {
     this.axis = 'time';
     /** @type {Run[]} */
     this.runs = [];
-    /** What a setting's default is. */
+    /** The catalogue, for settings' defaults. */
     /** @type {Api.Catalog} */
     this.catalog = {};
     this.timer = 0;

@@ -36,7 +36,7 @@ export function groupsOf(runs, goal) {
 const range = (times) => Math.max(...times) - Math.min(...times);
 
 /**
- * Those whose runs all reached the goal, the fastest first; how far apart seeds alone put runs.
+ * The settings whose runs all reached the goal, the fastest first, and how much seeds alone matter.
  * @param {Run[]} runs
  * @param {number} goal
  */
@@ -67,8 +67,8 @@ const apartBy = ({seeds}) =>
     (seeds.size > 1 ? ' differ in their seeds alone: ' : ' have the same settings and seed: ');
 
 /**
- * The sentence where settings ran with several seeds: who is faster by more than seeds make. A
- * number stands for that run; null where each ran once.
+ * The sentence for settings with several seeds: which is faster by more than seeds explain. A
+ * number stands for a run; null if each ran once.
  * @param {Run[]} runs
  * @param {number} goal
  * @returns {(string | number)[] | null}
@@ -102,7 +102,7 @@ export function seedWords(runs, goal) {
 }
 
 /**
- * What the seeds tell of the lead; that they tell nothing, where each spec ran once.
+ * What the seeds say about the lead; nothing, if each spec ran once.
  * @param {Run[]} runs
  * @param {number} goal
  */

@@ -13,7 +13,7 @@ import {seedNote, seedWords} from './seeds.js';
 /** @typedef {import('./model.js').Run} Run */
 
 const MUCH_WAITING = 0.1;
-const MEANT = 0.01; /* of accuracy: less is no difference */
+const MEANT = 0.01; /* in accuracy: less is no difference */
 
 /**
  * @param {Run} run
@@ -31,7 +31,7 @@ function noteOf(run, i) {
 }
 
 /**
- * That a run gets further than the one that is first at the accuracy which both reach; '' where the
+ * Says that another run gets further than the one that is first at the common accuracy; '' if the
  * first one does.
  * @param {Run[]} runs
  * @param {number} goal accuracy that they reach
@@ -113,7 +113,7 @@ export class Sentence {
     return [runKey(first.i), ' reaches ' + percent(goal, 0) + ' in ' + took, later, '.'];
   }
 
-  /* Of runs that have no accuracy, as those that predict numbers: which has the least loss. */
+  /* For runs without accuracy, such as those that predict numbers: which has the least loss. */
   byLoss() {
     const {runs} = this.data;
     const [first, ...rest] = runs.map((run, i) => ({i, least: leastLoss(run)}))

@@ -53,7 +53,7 @@ export class Controls {
     this.view.draw('all');
   }
 
-  /* How much is new while the charts are held. */
+  /* Shows how much is new while the charts are held. */
   point() {
     const {group, follow, newest} = this.view;
     const held = !follow || group.zoom || group.hoverX !== null;

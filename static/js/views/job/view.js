@@ -159,8 +159,8 @@ export class JobView {
     }
   }
 
-  /* With more than eight nodes up to eight are picked into colour: the straggler always, the
-     fastest, and those that were chosen. */
+  /* With more than eight nodes up to eight have colours: always the straggler, the fastest, and the
+   * chosen ones. */
   /** @param {string | undefined} straggler */
   pick(straggler) {
     const workers = (this.data.job.workers || []).filter((w) => Number.isFinite(perSample(w)));
@@ -209,8 +209,8 @@ export class JobView {
   }
 
   /**
-   * Draws what is drawn only while it can be seen, and every node, since the page is about to be
-   * copied; then the lists are as they were.
+   * Draws everything, also what is out of sight and every node, for a copy of the page. Afterwards
+   * the lists are as before.
    * @param {() => Promise<void>} copy
    */
   async complete(copy) {

@@ -62,7 +62,7 @@ export class Lead {
 }
 
 /**
- * Of virtual nodes only where there are no others.
+ * Counts virtual nodes only if there are no others.
  * @param {Api.Job[]} run
  */
 function busyText(run) {

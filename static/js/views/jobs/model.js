@@ -16,7 +16,7 @@ const NODES_MS = 500;
 const SWEEPS_MS = 1000;
 const PAGE = 50;
 const PAGE_MOST = 500;
-const LINES = 25;       /* that a page brings at least, where the runs of a sweep are one */
+const LINES = 25;       /* a page has at least so many lines; the runs of a sweep are one line */
 const READ_MOST = 2000; /* jobs of a state */
 /** @type {Api.State[]} */
 const OPEN_STATES = ['running', 'launching', 'queued', 'paused'];
@@ -34,7 +34,7 @@ function inQueue(a, b) {
 }
 
 /**
- * The one that ended last first.
+ * The job that ended last comes first.
  * @param {Api.Job} a
  * @param {Api.Job} b
  */
@@ -56,7 +56,7 @@ export class JobsModel extends EventTarget {
     /** Counts readings of each job, so that only the newest answer is taken. */
     /** @type {Map<string, number>} */
     this.turns = new Map();
-    /** What is told of sweeps, by id. */
+    /** Sweeps by id. */
     /** @type {Map<string, Api.SweepRow>} */
     this.sweeps = new Map();
     /** Where the next page of jobs begins. */
@@ -92,7 +92,7 @@ export class JobsModel extends EventTarget {
     this.next = answer.next;
     await this.readLines(0);
     await this.readSweeps();
-    if (!this.query && this.next) { /* what runs or waits is never on a later page */
+    if (!this.query && this.next) { /* running and waiting jobs are never on a later page */
       for (const state of OPEN_STATES) {
         await this.readAll(state);
       }
@@ -144,7 +144,7 @@ export class JobsModel extends EventTarget {
     this.emit();
   }
 
-  /* Of those whose runs are one line. */
+  /* Reads the sweeps whose runs are one line. */
   async readSweeps() {
     if (this.finishedLines().some((line) => line.jobs.length > 1)) {
       /** @type {{sweeps: Api.SweepRow[]}} */
@@ -280,7 +280,7 @@ export class JobsModel extends EventTarget {
     return [...this.jobs.values()].filter((j) => ended(j.state)).sort(lastFirst);
   }
 
-  /* Who looks for a run finds it, and not its sweep. */
+  /* The finished jobs as lines. A search finds runs, not their sweep. */
   finishedLines() {
     const sharedOf = (/** @type {Api.Job} */ job) => (!this.query && sweepOf(job)) || job.id;
     return folded(this.finished(), sharedOf, (sweep) => 'sweep ' + sweep);

@@ -33,7 +33,7 @@ export class SweepForm extends FieldSet {
     super((at, value) => data.change(at, value));
     this.data = data;
     this.rows = h('div', {class: 'sweep-settings'});
-    /** Of which rows there are. */
+    /** The rows that are shown. */
     this.shown = '';
     this.node = h('div', {class: 'submit-form'},
         h('datalist', {id: 'settings'}, SETTINGS.map((value) => h('option', {value}))),

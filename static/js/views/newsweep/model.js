@@ -8,7 +8,7 @@ import {firstSpec} from '../submit/model.js';
 /** @typedef {'values' | 'log' | 'linear' | 'int'} Way how values are given */
 
 const STEPS = 4;
-/* What most people try, by its place in a spec. */
+/* The usual settings to try, by their place in a spec. */
 export const SETTINGS = [
   '/optimizer/learning_rate', '/optimizer/momentum', '/optimizer/type', '/strategy/type',
   '/batching/global_batch', '/batching/policy', '/workers', '/epochs', '/model'

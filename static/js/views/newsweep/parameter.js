@@ -22,7 +22,7 @@ function read(value) {
   if (/^[{["]/.test(text)) {
     try {
       return JSON.parse(text);
-    } catch (e) { /* as it stands; the check says what is wrong */
+    } catch (e) { /* the text as it is; the check says what is wrong */
     }
   }
   return value;
@@ -54,7 +54,7 @@ export class ParameterRow {
           })
         : new Input(at + '/range', 'From, to',
               {kind: 'list', onChange: (pointer, v) => change(pointer, v || [])});
-    /* What is wrong with the setting stands at its values. */
+    /* Errors of the setting appear at its values. */
     const slot = form.own({
       pointer: at,
       node: tried.node,

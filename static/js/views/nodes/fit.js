@@ -40,10 +40,10 @@ function pointsOf(series, node) {
 }
 
 /**
- * The line that is drawn: the one that minibatches are made from, where the service tells it, with
- * the intervals of the measured points; else the one through these; else the one through the origin
- * and the present point. That of a short job is from earlier ones: how far this job's points are
- * from it is the error.
+ * The line to draw: the one from which minibatches are made, if the service gives it, with the
+ * intervals of the measured points; else the one through these points; else the one through the
+ * origin and the current point. A short job's line comes from earlier jobs, so its error is the
+ * distance of this job's points.
  * @param {number[][]} points
  * @param {Api.Worker} w
  * @returns {Omit<FittedLine, 'node' | 'batch' | 'points'>}
@@ -60,7 +60,7 @@ export function fitOf(points, w) {
 }
 
 /**
- * An interval in milliseconds, never below 0: "12 to 18"; the value alone where none is known.
+ * An interval in milliseconds, not below 0: "12 to 18"; only the value if no interval is known.
  * @param {number} value
  * @param {number} within
  */

@@ -18,7 +18,7 @@ const [HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [330, 64, 110, 12, 40];
 const LEAST_WIDTH = 280;
 const TICK_ROOM = 64;
 const LETTER = 7.4;
-const NAME = 21; /* behind a line's end: its mark stands between */
+const NAME = 21; /* pixels after a line's end; its mark is in between */
 const GROUND = HEIGHT - BOTTOM;
 const MOST_POINTS = 60;
 

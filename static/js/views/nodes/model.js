@@ -11,7 +11,7 @@ const POLL_MS = 2000;
 const SOON_MS = 500;
 const NEWEST = 50;
 
-/* Which nodes a filter shows, and what it is called. */
+/* The filters: their names, and which nodes they show. */
 /** @type {{[id: string]: [string, (n: Api.Node) => boolean]}} */
 export const FILTERS = {
   all: ['All', () => true],
@@ -117,8 +117,8 @@ export class NodesModel extends EventTarget {
   }
 
   /**
-   * The job whose steps are shown: one that trains, on the chosen node where one is chosen; else
-   * the last one that was measured. Virtual nodes are none of these, whatever they are called.
+   * The job whose steps are shown: one that trains, on the chosen node if there is one; else the
+   * last measured one. Virtual nodes never match, whatever their names.
    * @param {string | null} chosen
    */
   measured(chosen) {

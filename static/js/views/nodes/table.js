@@ -14,7 +14,7 @@ const NONE = 'No node has registered yet. Start evenstep-agent on a machine, ' +
     'or serve with --local-node NAME=cpu:THREADS.';
 
 /**
- * What a GPU's driver tells, in few words: "87 % busy · 12 of 141 GB · 64 °C · 352 W".
+ * The GPU's figures from its driver, in few words: "87 % busy · 12 of 141 GB · 64 °C · 352 W".
  * @param {Api.Gpu | null | undefined} g
  */
 function gpuText(g) {
@@ -30,7 +30,7 @@ function gpuText(g) {
 }
 
 /**
- * What programs of users find there: "python3 3.11.2, torch 2.4.0".
+ * What users' programs find on the node: "python3 3.11.2, torch 2.4.0".
  * @param {Api.Node} n
  */
 function packagesText({packages}) {

@@ -1,5 +1,5 @@
-/* What is chosen on the table of runs, and its form in the address, so that a link shows another
-   person the same table. A default stays out of the address. Pure. */
+/* The choices on the table of runs, and their form in the address, so that a link shows another
+ * person the same table. A default stays out of the address. Pure. */
 import {columnOf, FIRST} from './columns.js';
 import {parseCondition, printCondition} from './conditions.js';
 

@@ -34,11 +34,11 @@ import {instantOf, numberOf} from '../../text/written.js';
 /* Parts of a job's document whose numbers are figures. */
 /** @type {('metrics' | 'progress' | 'staleness' | 'staleness_recent')[]} */
 const PARTS = ['metrics', 'progress', 'staleness', 'staleness_recent'];
-/* Figures that are counts, which are told with all their digits. */
+/* Figures that are counts, shown with all their digits. */
 const COUNTS = ['progress/step', 'progress/samples', 'progress/epochs'];
 /* Figures that are 0 before they are known. */
 const UNKNOWN_AS_0 = ['metrics/samples_per_second', 'metrics/step_seconds'];
-/* Where the last word of a path says too little. */
+/* Titles of paths whose last word says too little. */
 /** @type {{[id: string]: string}} */
 const TITLES = {
   'metrics/samples_per_second': 'Samples/s, last 5\u00a0s',
@@ -152,7 +152,7 @@ function settingsOf({spec}) {
   return made;
 }
 
-/** What a spec means that does not say. */
+/** The values of keys that a spec leaves out. */
 /** @type {{[id: string]: (spec: Api.Spec) => string}} */
 const MEANT = {
   'strategy/type': strategyOf,
@@ -243,7 +243,7 @@ export function columnsOf(jobs) {
 }
 
 /**
- * What a job has in a column, in words.
+ * A job's value in a column, in words.
  * @param {Column} column
  * @param {Api.Job} job
  */
@@ -259,8 +259,8 @@ export function textOf(column, job) {
 }
 
 /**
- * What several jobs have: the value that all share; else mean and range of numbers, or how many
- * there are.
+ * The value of several jobs: the common one; else mean and range of numbers, or the number of
+ * values.
  * @param {Column} column
  * @param {Api.Job[]} jobs
  */

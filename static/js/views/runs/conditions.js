@@ -29,8 +29,7 @@ export function sayCondition({id, how, value}) {
 }
 
 /**
- * What is wrong with a condition; '' for nothing. One that could hold for no run, whatever it has,
- * is a mistake.
+ * What is wrong with a condition; '': nothing. A condition that no run could fulfil is a mistake.
  * @param {Condition} condition
  */
 export function faultOf({id, how, value}) {

@@ -27,7 +27,7 @@ function compare(a, b) {
 }
 
 /**
- * What a line has in a column: of several jobs the mean of numbers, else the first.
+ * The value of a line in a column: for several jobs the mean of numbers, else the first value.
  * @param {import('./columns.js').Column} column
  * @param {Line} line
  * @returns {Value}
@@ -62,7 +62,7 @@ function inOrder(lines, sort) {
 }
 
 /**
- * What runs share that stand in one line.
+ * What the runs of one line share.
  * @type {{[fold: string]: (job: Api.Job) => string}}
  */
 const SHARED = {

@@ -15,7 +15,7 @@ const ENOUGH = 1000;
 const CURVE_POINTS = 40;
 const CURVES_AT_ONCE = 4;
 const CURVES_MS = 5000;
-/** What is read of a job: all but its workers and servers. */
+/** The keys that are read of a job: all but its workers and servers. */
 const FIELDS = [
   'name', 'owner', 'tags', 'note', 'state', 'attempt', 'priority', 'restarts', 'spec', 'created',
   'started', 'finished', 'error', 'waiting', 'pruned', 'progress', 'metrics', 'staleness',
@@ -56,7 +56,7 @@ export class RunsModel extends EventTarget {
     this.dispatchEvent(new Event('change'));
   }
 
-  /* The first page; the pages behind it follow by themselves. */
+  /* Loads the first page; the next pages follow by themselves. */
   async load() {
     const turn = ++this.turn;
     this.order = servedOrder(this.choice.sort);
@@ -77,7 +77,7 @@ export class RunsModel extends EventTarget {
   }
 
   /**
-   * Where the service has no such order, as for a setting that no spec has.
+   * Reads without an order if the service does not know it, as for a setting that no spec has.
    * @param {any} error
    */
   readUnordered(error) {

@@ -12,7 +12,7 @@ import {CURVE, textOf, textOfAll} from './columns.js';
 /** @typedef {import('./columns.js').Column} Column */
 /** @typedef {import('./lines.js').Line} Line */
 /**
- * What a row tells: that runs are picked or given up, and that a group opens or closes.
+ * The events of a row: runs are picked or unpicked, a group opens or closes.
  * @typedef {{pick: (ids: string[], on: boolean) => void, open: (key: string) => void}} Told
  */
 

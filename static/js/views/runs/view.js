@@ -31,7 +31,7 @@ export class RunsView {
     /** Keys of the groups whose members are shown. */
     /** @type {Set<string>} */
     this.opened = new Set();
-    /** In the order in which they were sorted last: nothing moves while it is read. */
+    /** The lines in the order of the last sorting: nothing moves while one reads. */
     /** @type {Line[]} */
     this.lines = [];
     this.sorted = '';
@@ -54,7 +54,7 @@ export class RunsView {
   }
 
   /**
-   * A change of what is chosen: it goes into the address.
+   * Changes the choice, which goes into the address.
    * @param {Partial<Choice>} changes
    */
   change(changes) {

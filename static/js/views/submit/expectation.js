@@ -97,7 +97,7 @@ export class Expectation {
             .replace(/.$/, '$&.'));
   }
 
-  /* The text is not valid any more: what is shown belongs to an earlier version. */
+  /* Marks the result as outdated: the text has changed and is not valid. */
   outdate() {
     if (this.shown) {
       say(this.note, 'of the last valid version');

@@ -19,7 +19,7 @@ import {DataUpload} from './upload.js';
 
 const WRITTEN_OUT = 'written out in the JSON';
 const NO_DATA = 'No data set was found beneath the data roots.';
-/* What a spec means that does not say. */
+/* The values of keys that a spec leaves out. */
 /** @type {{[pointer: string]: string}} */
 const FALLBACK = {
   '/strategy/type': 'sync',

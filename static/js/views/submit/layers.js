@@ -13,7 +13,7 @@ const NEW = {
   type: 'relu'
 };
 
-/* What a layer has that needs it, before somebody says otherwise. */
+/* The first values of attributes that a layer needs. */
 /** @type {{[name: string]: number}} */
 const USUAL = {
   units: 10,

@@ -30,7 +30,7 @@ export function firstSpec(datasets, nodes) {
   };
 }
 
-/* What a program brings with it, so that no spec of one has it. */
+/* Keys that a program brings itself, so its spec does not have them. */
 const NETWORK = ['model', 'data', 'augment', 'init', 'optimizer', 'evaluate', 'precision'];
 
 /**
@@ -102,7 +102,7 @@ export class SubmitModel extends Draft {
   }
 
   /**
-   * A program takes the place of the network; null brings back the one that there was.
+   * A program replaces the network; null brings the network back.
    * @param {Api.Spec['program'] | null} program
    */
   train(program) {

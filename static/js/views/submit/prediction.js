@@ -12,7 +12,7 @@ import {bytes, known, seconds, whole} from '../../text/format.js';
 
 const COLUMNS =
     ['One step', 'Samples/s', 'One epoch', 'Staleness, mean', 'at most', 'Memory, a node'];
-/* Of the scale beyond the longest step. */
+/* The scale ends so far beyond the longest step. */
 const MARGIN = 1.05;
 const NOTE = 'simulated with what these nodes measured; dot: median, line: all runs';
 const MEASURED = 'measured on these nodes; dot: mean, line: eight of ten moments';

@@ -22,7 +22,7 @@ const ENDED = ['succeeded', 'failed', 'cancelled'];
 const pause = () => new Promise((done) => setTimeout(done, POLL_MS));
 
 /**
- * By what is learned in a second, as it is predicted.
+ * Orders by the predicted learning a second.
  * @param {Row} a
  * @param {Row} b
  */
@@ -41,7 +41,7 @@ export class Trials {
     this.strategies = strategies;
     this.changed = changed;
     this.over = over;
-    /** What was measured, by spec and strategy. */
+    /** Measurements by spec and strategy. */
     /** @type {Map<string, Map<string, Row>>} */
     this.results = new Map();
     /** @type {string[]} */
@@ -116,7 +116,7 @@ export class Trials {
   async start() {
     const spec = this.current();
     const seconds = Math.max(1, Number(this.seconds.value) || SECONDS);
-    this.seconds.value = String(seconds); /* what was not a number is not left to stand */
+    this.seconds.value = String(seconds); /* a text that is no number is replaced */
     const wanted = this.chosen();
     const before = this.jobs.length;
     /** @type {string[]} */
@@ -228,7 +228,7 @@ export class Trials {
   async halt(id) {
     let {state} = await this.look(id);
     if (!ENDED.includes(state)) {
-      await post(path(id, 'cancel')).catch(() => {}); /* it has ended meanwhile */
+      await post(path(id, 'cancel')).catch(() => {}); /* it may have ended meanwhile */
     }
     while (!ENDED.includes(state)) {
       await pause();

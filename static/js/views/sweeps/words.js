@@ -90,7 +90,7 @@ function spreadText({best, metric}, trials) {
 }
 
 /**
- * Whether the best accuracy is one that guessing reaches.
+ * Whether guessing would reach the best accuracy.
  * @param {Api.SweepRow & {spec?: Api.Spec}} sweep
  */
 const guesses = ({best, metric, spec}) => Boolean(best) && metric.name.includes('accuracy') &&

@@ -20,7 +20,7 @@ const WEEK = 604800;
 const PAUSE_MS = 4000;
 
 /**
- * The nodes of a job by the hosts that they are on; one that has a GPU of its own stands alone.
+ * The nodes of a job by host; a node with a GPU of its own is listed alone.
  * @param {string[]} names
  * @param {Api.Node[]} nodes
  * @returns {{host: string, nodes: string[]}[]}

@@ -64,7 +64,7 @@ export function normRange(rows) {
 }
 
 /**
- * Where a value stands in the range, from 0 to 1; NaN: it is not finite.
+ * The place of a value in the range, from 0 to 1; NaN: it is not finite.
  * @param {number | null} v
  * @param {[number, number]} range
  */
@@ -106,7 +106,7 @@ export function normPlaces(norms, axis, samples) {
 }
 
 /**
- * The number of the norms that a place belongs to: the first at or behind it; -1: there is none.
+ * The index of the norms for a place: the first at or after it; -1: none.
  * @param {number[]} places
  * @param {number} x
  */

@@ -83,7 +83,8 @@ export class Workers {
     return {node: h('tr', null, cells), cells};
   }
 
-  /* What the rank without a node is: without a server strategy it keeps checkpoints and data. */
+  /* The role of the rank without a node: without a server strategy it keeps checkpoints and
+   * data. */
   role() {
     return hasServers(this.data.job) ? 'server' : 'keeper';
   }

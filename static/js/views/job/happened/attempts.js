@@ -52,7 +52,7 @@ function why({lost, job}, next, error) {
 }
 
 /**
- * Which steps an attempt made. One that ends before its first step is at none yet.
+ * The steps of an attempt. An attempt that ended before its first step has none.
  * @param {number} from
  * @param {number | undefined} to
  */

@@ -39,7 +39,7 @@ export function crashesIn(lines, {node, rank}, began) {
   return found;
 }
 
-/* Those of all ranks in the order of time; none for a network of ours. */
+/* The crashes of all ranks in the order of time; only users' programs have some. */
 export class Crashes {
   /** @param {() => void} onChange */
   constructor(onChange) {

@@ -60,7 +60,7 @@ export const whyOf = (line) => fieldOf(line, 'said') || fieldOf(line, 'why');
 const RESTORED = 'msg="restored from a checkpoint"';
 
 /**
- * Where attempts went on from a checkpoint, as the keeper's log tells: when, and at which step.
+ * Where attempts went on from a checkpoint, by the keeper's log: when, and at which step.
  * @param {Map<Source, string[]>} logs
  */
 export function resumedIn(logs) {

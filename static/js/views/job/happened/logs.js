@@ -13,7 +13,8 @@ import {levelOf, logsOf, pretty, resumedIn, timeOf} from './loglines.js';
 /** @typedef {import('./loglines.js').Source} Source */
 /** @typedef {{id: Source, line: string, at: string, level: string}} LogLine */
 
-/* Lines of a rank, and of all ranks together, of each of which there are at least so many. */
+/* How many lines are shown: of a single rank, and of all ranks together, at least so many of
+ * each. */
 const TAIL = 400;
 const TAIL_OF_ALL = 8000;
 const TAIL_LEAST = 40;
@@ -21,7 +22,7 @@ const OPEN_MS = 2000;
 const CLOSED_MS = 8000;
 
 /**
- * By time where both lines have one, else as they came.
+ * Orders by time if both lines have one, else as they came.
  * @param {LogLine} a
  * @param {LogLine} b
  */
@@ -121,7 +122,7 @@ export class Logs {
     return ['launcher', ...[...workers, ...servers].map((w) => w.rank)];
   }
 
-  /* Of each log there are so many lines, where all are read by one request. */
+  /* How many lines of each log are read, if one request reads all. */
   tailOfEach() {
     const share = Math.floor(TAIL_OF_ALL / this.sources().length);
     return Math.max(TAIL_LEAST, Math.min(TAIL, share));
@@ -162,7 +163,7 @@ export class Logs {
     }
   }
 
-  /* Marks and attempts stand where the log says. */
+  /* Updates the places of marks and attempts by the log. */
   tellResumed() {
     const {curves} = this.data;
     const resumed = resumedIn(this.texts);

@@ -141,7 +141,7 @@ function checkpointMarks(data) {
 }
 
 /**
- * What ended the job, where its curves end.
+ * The mark of the failure, at the end of the curves.
  * @param {JobModel} data
  * @returns {Page.Mark[]}
  */
@@ -175,9 +175,8 @@ export function marksOf(data, choice = 'all') {
 }
 
 /**
- * Marks of one kind that stand closer than 8 px are one with their count; of a long run of such
- * marks there is one every 48 px. What happens seldom and matters (a lost node, a restart, a new
- * rate) keeps its own.
+ * Marks of one kind closer than 8 px become one with their count; a long run of them has one every
+ * 48 px. Rare and important events (a lost node, a restart, a new rate) keep their own marks.
  * @param {Page.Mark[]} marks in the order of x
  * @param {number} pixels of one unit of x
  * @returns {Page.Mark[]}
@@ -219,7 +218,7 @@ function together(group) {
 }
 
 /**
- * Where smoothing starts anew: the others leave the curve as it is.
+ * Where smoothing starts anew: other marks do not change the curve.
  * @param {Page.Mark[]} marks
  */
 export function cutsOf(marks) {

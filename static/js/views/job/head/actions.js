@@ -1,6 +1,6 @@
-/* What can be done to a job: pause, resume, cancel, clone, compare, save, delete, and about one
-   that failed the first remedy. Cancel and delete ask once, in words that name what stops; what an
-   action answered is said where it was asked for. */
+/* The actions on a job: pause, resume, cancel, clone, compare, save, delete, and for a failed job
+ * the first remedy. Cancel and delete ask once, and name what stops. An action's answer appears
+ * next to its button. */
 import {fill, h} from '../../../elements/dom.js';
 import {active, ended} from '../../../elements/states.js';
 import {button, notice, question} from '../../../elements/widgets.js';
@@ -22,7 +22,7 @@ export class Actions {
     this.question = h('div', {class: 'ask-place', role: 'alert'});
     this.shown = '';
     this.busy = false;
-    /** What a failed job is offered first. */
+    /** The first remedy of a failed job. */
     /** @type {Remedy | undefined} */
     this.offered = undefined;
     /** @type {Submit} */

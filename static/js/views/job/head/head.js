@@ -26,7 +26,7 @@ const IS_ID = /^[0-9a-f]{16}$/;
 /** @param {Api.Job} job */
 function facts(job) {
   const {spec} = job;
-  const batch = globalBatch(job); /* of a program that has not told it: NaN */
+  const batch = globalBatch(job); /* NaN: a program has not reported it yet */
   const attempts = 1 + (spec?.max_restarts ?? 0);
   const restarts =
       job.restarts ?? 0; /* a job that was paused has another attempt, but none failed */

@@ -1,5 +1,4 @@
-/* What people wrote on the job to find it again: its project, its tags, a note; and the form that
-   changes them. */
+/* The job's labels: its project, its tags, a note; and the form that changes them. */
 import {Field} from '../../../draft/fields.js';
 import {FieldSet} from '../../../draft/fieldset.js';
 import {fill, h, refill} from '../../../elements/dom.js';
@@ -48,7 +47,7 @@ class LabelForm extends FieldSet {
       note: job.note || undefined
     };
     super((pointer, value) => Object.assign(written, {[pointer.slice(1)]: value}));
-    /** Where the project stands among the tags that are sent (tags.js). */
+    /** The project's index among the tags that are sent (tags.js). */
     this.projectAt = '/tags/' + (sweepOf(job) ? 1 : 0);
     const project = this.input('/project', 'Project', {help: 'runs of one project fold together'});
     const tags = this.input('/tags', 'Tags', {kind: 'names', help: 'with commas between'});

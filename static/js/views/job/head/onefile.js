@@ -8,7 +8,7 @@ import {get, job as path} from '../../../service/api.js';
 const POLICY = 'default-src \'none\'; style-src \'unsafe-inline\'; img-src data:';
 const PARTS = ['evaluations', 'assignments', 'staleness'];
 const POINTS = 1000; /* of each series */
-/* What does nothing without the service or without a script. */
+/* Elements that do nothing without the service or without a script. */
 const LEFT_OUT = 'script, link, .skip, #top, #banner, noscript, .actions, .ask-place, .crumbs, ' +
     '.lanes-caption, .controls, .drawer, .tool, .label-tools, #whatif, #advice, ' +
     '.remedies, .few, [hidden]';
@@ -70,7 +70,7 @@ function dropEmptyFolds(copy) {
 }
 
 /**
- * The page is painted in a theme two frames later: charts hear of it in one.
+ * Paints the page in a theme. It takes two frames, since charts hear of the change in one.
  * @param {string} theme
  * @param {() => void} paint what is not painted at once
  */
@@ -84,7 +84,7 @@ async function paintIn(theme, paint) {
 }
 
 /**
- * What each canvas of the page shows in either theme, '' for one that is not drawn.
+ * The picture of each canvas in both themes; '' for one that is not drawn.
  * @param {() => void} paint
  * @returns {Promise<string[][]>}
  */
@@ -104,7 +104,7 @@ async function paintings(paint) {
 }
 
 /**
- * What a canvas shows, as a picture of the same place and size.
+ * A picture in place of a canvas, with the same size.
  * @param {HTMLCanvasElement} canvas
  * @param {string} light
  * @param {string} dark
@@ -162,7 +162,7 @@ export async function oneFile(id, paint) {
   const [css, facts] = await Promise.all([styles(), factsOf(id)]);
   await drawSettings();
   const copy = copyOfPage(await paintings(paint));
-  /* in a script nothing is escaped but this way */
+  /* this is the only way to escape within a script */
   const json = JSON.stringify(facts).replace(/</g, '\\u003c');
   copy.querySelector('head')?.append(
       h('meta', {'http-equiv': 'Content-Security-Policy', content: POLICY}),

@@ -11,7 +11,7 @@ import {Rail} from './rail.js';
 /** @typedef {import('../view.js').JobView} JobView */
 
 /**
- * From a twentieth below the least value to a little above the greatest.
+ * The range from a twentieth below the least value to a little above the greatest.
  * @param {number[]} values
  */
 function rangeOf(values) {

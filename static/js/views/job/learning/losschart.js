@@ -12,7 +12,7 @@ import {headingOf, Rail} from './rail.js';
 /** @typedef {import('../view.js').JobView} JobView */
 
 /**
- * What the loss is; '' of a program, which chooses its own.
+ * The name of the loss; '' for a program, which chooses its own.
  * @param {Api.Spec} spec
  */
 function lossName({program, model}) {
@@ -87,7 +87,7 @@ export class LossChart {
     ];
   }
 
-  /* How many epochs are behind the reading line, or behind the job. */
+  /* How many epochs the job had made at the reading line, or has made by now. */
   epoch() {
     const {data, group} = this.view;
     const epoch = data.job.progress?.epoch;

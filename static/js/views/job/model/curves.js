@@ -9,14 +9,15 @@
 import {last} from '../../../measures/measures.js';
 import {get, job as path} from '../../../service/api.js';
 
-/* What a row of the stream calls a series of the job; those of nodes are called as their column. */
+/* The key of a series in a row of the stream, for the job; series of nodes have their column's
+ * name. */
 /** @type {{[series: string]: string}} */
 const OF_JOB = {
   train_loss: 'loss',
   train_accuracy: 'accuracy'
 };
 const TAIL_MOST = 4000;
-/* Of each figure over all nodes: 128 nodes have 28 points each in a chart. */
+/* Points of each figure over all nodes: 128 nodes have 28 points each in a chart. */
 const NODE_POINTS = 3600;
 
 /**
@@ -57,7 +58,7 @@ export class Curves {
   }
 
   /**
-   * What a job tells of its units.
+   * Takes the units from a job.
    * @param {Api.Job} job
    */
   learn(job) {
@@ -153,7 +154,7 @@ export class Curves {
   }
 
   /**
-   * Where a step stands on the axis.
+   * A step's place on the axis.
    * @param {number} step
    * @param {number} [time]
    */
@@ -184,7 +185,7 @@ export class Curves {
   }
 
   /**
-   * Where an epoch begins, in steps (from what was seen so far).
+   * The step at which an epoch begins, from what was seen so far.
    * @param {number} epoch
    */
   stepOfEpoch(epoch) {
@@ -213,7 +214,7 @@ export class Curves {
   }
 
   /**
-   * What a node itself takes for its minibatch: computing, and loading where it is told.
+   * A node's own time for its minibatch: computing, and loading if it is known.
    * @param {string} node
    * @returns {Page.Curve}
    */

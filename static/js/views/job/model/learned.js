@@ -1,5 +1,5 @@
-/* What the curves of a job tell of its course, for the verdict: its losses and tests, its workers
-   averaged over the whole run, and what loading data takes. Pure. */
+/* A job's course for the verdict, from its curves: losses and tests, workers averaged over the
+ * whole run, and the share of loading data. Pure. */
 import {ended} from '../../../elements/states.js';
 import {loadingShare, mean, median, stepTimes} from '../../../measures/measures.js';
 import {known} from '../../../text/format.js';
@@ -28,8 +28,8 @@ function averaged(w, curves) {
 }
 
 /**
- * Of a run that is over: the share of all its steps that the median node spent loading data; null
- * where its curves do not tell.
+ * For a run that is over: the share of its steps that the median node spent loading data; null: not
+ * known.
  * @param {Api.Worker[] | undefined} workers
  * @param {Curves} curves
  */

@@ -13,7 +13,7 @@ import {Curves} from './curves.js';
 import {learnedOf} from './learned.js';
 import {given, placedOf} from './placed.js';
 
-/* What the stream tells of a job anew, several times a second: in parts, and as a whole. */
+/* What the stream sends of a job several times a second: in parts, and as a whole. */
 /** @type {('progress' | 'metrics' | 'staleness' | 'staleness_recent' | 'assignment')[]} */
 const FIGURES = ['progress', 'metrics', 'staleness', 'staleness_recent', 'assignment'];
 /** @type {('workers' | 'servers' | 'seconds' | 'rows_dropped')[]} */

@@ -15,7 +15,7 @@ import {ended} from '../../../elements/states.js';
 export const given = (a) => Object.values(a.batches || {}).some((size) => size > 0);
 
 /**
- * Those of a run that is over, without what was decided so late that no step was made with it.
+ * A run's assignments, without those that came so late that no step was made with them.
  * @param {Api.Assignment[]} assignments
  * @param {Curves} curves
  */
@@ -44,9 +44,9 @@ function resumedFrom({resumed}, began) {
 }
 
 /**
- * A further attempt begins again with an assignment of step 0. Its place is where the log says that
- * it went on; until that is read it follows from the clock, which does not stop in a pause as the
- * job's time does, but it is not behind the attempt's own next change.
+ * A further attempt begins with an assignment of step 0. The log says where it went on. Until the
+ * log is read, the place follows from the clock, which goes on in a pause while the job's time does
+ * not; but it is never after the attempt's own next change.
  * @param {Api.Job} job
  * @param {Api.Assignment[]} assignments
  * @param {Curves} curves

@@ -9,7 +9,7 @@ import {known, seconds, timeTick} from '../../../text/format.js';
 /** @typedef {import('../view.js').JobView} JobView */
 /** @typedef {import('./laststeps.js').Picked} Picked */
 /**
- * Where things stand: pixels; x() of a time in seconds.
+ * The layout in pixels; x() converts a time in seconds.
  * @typedef {{width: number, height: number, gutter: number, lane: number, bottom: number,
  *            from: number, to: number, served: boolean, x: (time: number) => number}} Frame
  */
@@ -74,7 +74,7 @@ export class Lanes {
   }
 
   /**
-   * As the job's nodes stand.
+   * The rows in the order of the job's nodes.
    * @param {Api.NodeRows[]} nodes
    */
   inOrder(nodes) {
@@ -121,7 +121,7 @@ export class Lanes {
     /** @type {Element[]} */
     const made = [s(
         'rect', {x: f.gutter, y, width: f.width - f.gutter, height: f.lane, class: 'lane-ground'})];
-    let before = -Infinity; /* what overlaps the step before was done while that was under way */
+    let before = -Infinity; /* a step that overlaps the last one was computed during it */
     for (const row of n.rows) {
       const begin = row.time - lengthOf(row);
       const loaded = begin + (row.load_seconds || 0);

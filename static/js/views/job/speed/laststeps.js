@@ -44,9 +44,9 @@ export class LastSteps {
     this.data = view.data;
     /** @type {Api.NodeRows[]} */
     this.nodes = [];
-    /** Whether they have been read: before that nobody knows that there are none. */
+    /** Whether the steps have been read; before that, an empty list means nothing. */
     this.known = false;
-    /** Those that have a lane. */
+    /** The nodes that have a lane. */
     /** @type {Api.NodeRows[]} */
     this.laned = [];
     this.few = new Few(() => this.draw());
@@ -109,7 +109,7 @@ export class LastSteps {
       return;
     }
     if (this.seen && !document.hidden && !this.picked) {
-      await this.readRows().catch(() => {}); /* the banner says it; what is drawn stays */
+      await this.readRows().catch(() => {}); /* the banner tells of the error; the drawing stays */
     }
     if (active(this.data.job.state) && !this.closed) {
       clearTimeout(this.timer);

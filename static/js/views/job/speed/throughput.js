@@ -14,7 +14,8 @@ import {StepSplit} from './stepsplit.js';
 /** @typedef {import('../model/model.js').JobModel} JobModel */
 
 /**
- * At each point of the axis: the sum over nodes of minibatch by their own time for it.
+ * At each point of the axis: the sum over nodes of the minibatch divided by the node's own time for
+ * it.
  * @param {JobModel} data
  * @param {number[]} xs
  */

@@ -27,7 +27,7 @@ function placeOf(e) {
 }
 
 /**
- * What a program printed up to an error, without the times of the log.
+ * A program's output up to an error, without the times of the log.
  * @param {LogLine[]} lines of its rank
  */
 const printed = (lines) =>

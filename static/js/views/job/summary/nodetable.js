@@ -148,7 +148,7 @@ export class NodeTable {
     say(this.seenHead, active(job.state) ? 'Seen' : last);
     const force = this.data.placed();
     const first = force[0]?.batches || {};
-    /* at the end of a run workers may have been told another, which no step was made with */
+    /* at the end of a run workers may have got another assignment, with which no step was made */
     const late = force.length < this.data.assignments.length;
     const sizes = late ? force[force.length - 1].batches || {} : {};
     const bars = this.bars(job, workers);

@@ -16,7 +16,7 @@ export class Remedies {
   constructor(view) {
     this.view = view;
     this.data = view.data;
-    /** What the job wrote; null while it is not known. */
+    /** The job's files; null: not known yet. */
     /** @type {string[] | null} */
     this.artifacts = null;
     /** Of the cluster. */
@@ -51,8 +51,8 @@ export class Remedies {
     this.view.head.actions.offer(all[0], (pressed, fault) => this.submit(all[0], pressed, fault));
   }
 
-  /* What was written, and who shares a host. Whether there is a checkpoint to go on from is what a
-     dry run tells. */
+  /* Reads the job's files, and which nodes share a host. A dry run tells whether there is a
+   * checkpoint. */
   async read() {
     const {job, evaluations: tests} = this.data;
     const dry = () => post('jobs?dryRun=true', continued(job)).then(() => [CHECKPOINTS], () => []);

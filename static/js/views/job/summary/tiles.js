@@ -76,7 +76,7 @@ export class Tiles {
   }
 
   /**
-   * What the train loss is the mean of, and the loss on the test set beside it.
+   * The train loss and its span, and the loss on the test set.
    * @param {Api.Job} job
    */
   lossesOf(job) {
@@ -91,7 +91,7 @@ export class Tiles {
         .join(', ');
   }
 
-  /* What stands for a figure that there is not, which may still come. */
+  /* The text in place of a missing figure, which may still come. */
   none() {
     return ended(this.data.job.state) ? 'none' : 'none yet';
   }

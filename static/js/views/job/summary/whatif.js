@@ -19,7 +19,7 @@ import {Fold} from '../folds/fold.js';
 /** @typedef {{spec: Api.Spec, cluster: Api.Cluster, row: Api.StrategyPrediction}} Base */
 
 const ASK_MS = 250;
-const ROOM = 1.12; /* of the scale, beyond the finish line */
+const ROOM = 1.12; /* the scale ends so far beyond the finish line */
 /** @type {[string, string][]} */
 const SPEEDS = [['1', 'as fast'], ['2', 'twice as fast'], ['0.5', 'half as fast']];
 
@@ -90,7 +90,7 @@ export class WhatIf {
   }
 
   /**
-   * No bars and no clone beside what they would not belong to.
+   * Removes bars and clone, which would not match.
    * @param {string} why there is no prediction
    */
   without(why) {
