@@ -98,13 +98,12 @@ const struct opt serve_options[] = {
 /* The first of these folders that has an index.html. */
 static void find_static(struct serve_config *c, const char *dir)
 {
-    static const char *const places[] = {"%s/../share/evenstep/static", "%s/../static",
-                                         "%s/static"};
+    static const char *const places[] = {"/../share/evenstep/static", "/../static", "/static"};
     const char *given = opt_string(c->options, "static-dir");
     char path[PATH_MAX + 32], index[PATH_MAX + 64];
     snprintf(c->static_dir, sizeof c->static_dir, "%s", given ? given : "static");
     for (size_t i = 0; !given && i < sizeof places / sizeof *places; i++) {
-        snprintf(path, sizeof path, "%s%s", dir, places[i] + 2);
+        snprintf(path, sizeof path, "%s%s", dir, places[i]);
         snprintf(index, sizeof index, "%s/index.html", path);
         if (access(index, R_OK) == 0) {
             snprintf(c->static_dir, sizeof c->static_dir, "%.*s", PATH_MAX - 1, path);

@@ -22,12 +22,16 @@ static bool has_done(const struct rank *w)
 
 static const char *state_of(const struct publisher *p, const struct rank *w)
 {
-    return w->lost                        ? has_done(w) ? phase_name(PHASE_DONE) : "left"
-           : p->finished                  ? "done"
-           : p->ended                     ? "stopped"
-           : !w->heard                    ? "starting"
-           : w->beat.age > silent_seconds ? "silent"
-                                          : phase_name(w->beat.phase);
+    if (w->lost) {
+        return has_done(w) ? phase_name(PHASE_DONE) : "left";
+    }
+    if (p->finished || p->ended) {
+        return p->finished ? "done" : "stopped";
+    }
+    if (!w->heard) {
+        return "starting";
+    }
+    return w->beat.age > silent_seconds ? "silent" : phase_name(w->beat.phase);
 }
 
 static struct live_worker worker_of(const struct publisher *p, const struct publisher_view *v,

@@ -206,6 +206,11 @@ bool run_is_lost(const struct run *r, int worker)
     return r->monitor && monitor_is_lost(r->monitor, worker);
 }
 
+bool run_is_ending(const struct run *r)
+{
+    return r->leaving || r->over || r->failed || r->cancel_at > 0 || r->drain_at > 0;
+}
+
 int run_workers(const struct run *r)
 {
     int n = 0;

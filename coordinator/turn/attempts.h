@@ -145,6 +145,8 @@ int attempts_watch(struct attempts *a, struct run *r, bool adopted, double now, 
 /* The number of workers that are not lost. */
 int run_workers(const struct run *r);
 bool run_is_lost(const struct run *r, int worker);
+/* Has it ended or failed, or was it asked to end or to give its nodes up? */
+bool run_is_ending(const struct run *r);
 /* Gives back the claims of this plan's nodes. */
 int attempts_release_nodes(struct attempts *a, const struct plan *plan, struct err *e);
 

@@ -70,9 +70,9 @@ static void note_free(struct elastic *x, const struct attempts *a, const json_t 
 
 static bool may_grow(const struct run *r)
 {
-    return r->spec && r->spec->elastic.max > 0 && r->monitor && r->paced_at > 0 && !r->leaving &&
-           !r->over && !r->failed && r->cancel_at == 0 && r->drain_at == 0 &&
-           !monitor_outcome(r->monitor) && run_workers(r) < r->spec->elastic.max;
+    bool is_elastic = r->spec && r->spec->elastic.max > 0,
+         steps = r->monitor && r->paced_at > 0 && !monitor_outcome(r->monitor);
+    return is_elastic && steps && !run_is_ending(r) && run_workers(r) < r->spec->elastic.max;
 }
 
 /* Seconds that the job still takes at the pace of this attempt; negative: not known. */

@@ -84,11 +84,6 @@ static bool would_fit(const struct placement_ask *ask, const json_t *nodes)
 
 /* ---- what may be given ----------------------------------------------------------------------- */
 
-static bool is_ending(const struct run *r)
-{
-    return r->leaving || r->over || r->failed || r->cancel_at > 0 || r->drain_at > 0;
-}
-
 static void add_offer(struct offers *out, struct run *r, const char *node, int priority, bool due)
 {
     out->all[out->n] =
@@ -144,7 +139,7 @@ static void find_offers(struct attempts *a, const struct preempt_ask *ask,
                         const struct names *useful, struct offers *out)
 {
     for (struct run *r = a->runs; r; r = r->next) {
-        if (!r->monitor || !monitor_stepped(r->monitor) || is_ending(r)) {
+        if (!r->monitor || !monitor_stepped(r->monitor) || run_is_ending(r)) {
             continue;
         }
         int priority = attempts_priority(a, r, ask->now);
@@ -233,7 +228,7 @@ void preempt_for(struct attempts *a, const struct preempt_ask *ask)
     int most = a->n_runs;
     for (const struct run *r = a->runs; r; r = r->next) {
         most += r->plan->n_workers;
-        if (is_ending(r)) {
+        if (run_is_ending(r)) {
             give_ending(nodes, r);
         }
     }
