@@ -267,6 +267,34 @@ static int open_access(struct http_server *s, const struct http_config *c, struc
                : -(int)e->code;
 }
 
+/* Opens what runs no thread, the socket included. Negative; *e is not set where only memory ran
+ * out. */
+static int open_parts(struct http_server *s, const struct http_config *c, struct err *e)
+{
+    if (copy_config(s, c, e) < 0 || open_socket(s, c->listen, e) < 0 ||
+        hosts_init(&s->hosts, c->listen, s->port, c->allow_hosts, e) < 0 || open_tls(s, c, e) < 0 ||
+        open_access(s, c, e) < 0 || start_counting(s, e) < 0) {
+        return -1;
+    }
+    s->connections = connections_new(c->store_url, c->store_password, e);
+    s->digests = digests_new();
+    s->pages = pages_new();
+    s->recent = recent_new();
+    return s->connections && s->digests && s->pages && s->recent ? 0 : -1;
+}
+
+/* Starts the threads, the daemon last. Negative with *e. */
+static int start_threads(struct http_server *s, const struct http_config *c, struct err *e)
+{
+    if (!(s->guard = guard_start(&c->deadlines, e)) ||
+        !(s->stream =
+              stream_start(c->store_url, c->store_password, s->recent, s->auth, s->tally, e)) ||
+        !(s->work = work_start(HTTP_WORKERS, e))) {
+        return -1;
+    }
+    return start_daemon(s, c->deadlines.unread, e);
+}
+
 struct http_server *http_start(const struct http_config *config, struct err *e)
 {
     struct http_server *s = calloc(1, sizeof(*s));
@@ -275,17 +303,7 @@ struct http_server *http_start(const struct http_config *config, struct err *e)
         return NULL;
     }
     s->listen_fd = -1;
-    const char *url = config->store_url, *password = config->store_password;
-    if (copy_config(s, config, e) < 0 || !(s->connections = connections_new(url, password, e)) ||
-        open_socket(s, config->listen, e) < 0 ||
-        hosts_init(&s->hosts, config->listen, s->port, config->allow_hosts, e) < 0 ||
-        open_tls(s, config, e) < 0 || open_access(s, config, e) < 0 ||
-        !(s->digests = digests_new()) || !(s->pages = pages_new()) ||
-        !(s->guard = guard_start(&config->deadlines, e)) || !(s->recent = recent_new()) ||
-        start_counting(s, e) < 0 ||
-        !(s->stream = stream_start(url, password, s->recent, s->auth, s->tally, e)) ||
-        !(s->work = work_start(HTTP_WORKERS, e)) ||
-        start_daemon(s, config->deadlines.unread, e) < 0) {
+    if (open_parts(s, config, e) < 0 || start_threads(s, config, e) < 0) {
         if (e && !e->code) {
             err_set(e, ERR_MEMORY, "cannot start the HTTP server: memory ran out");
         }
