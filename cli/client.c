@@ -111,12 +111,18 @@ static char *list_problems(const json_t *errors, const char *detail)
 
 static enum err_code code_of(long status)
 {
-    return status == 404   ? ERR_NOT_FOUND
-           : status == 401 ? ERR_UNAUTHORIZED
-           : status == 403 ? ERR_FORBIDDEN
-           : status == 409 ? ERR_CONFLICT
-           : status >= 500 ? ERR_UNAVAILABLE
-                           : ERR_INVALID;
+    switch (status) {
+    case 401:
+        return ERR_UNAUTHORIZED;
+    case 403:
+        return ERR_FORBIDDEN;
+    case 404:
+        return ERR_NOT_FOUND;
+    case 409:
+        return ERR_CONFLICT;
+    default:
+        return status >= 500 ? ERR_UNAVAILABLE : ERR_INVALID;
+    }
 }
 
 /* Turns application/problem+json into an error. */

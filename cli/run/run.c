@@ -301,9 +301,10 @@ static enum status follow(struct run *r)
     if (follow_signal() && !succeeded) {
         return (enum status)(STATUS_SIGNALLED + follow_signal());
     }
-    return !succeeded    ? strcmp(last.state, "cancelled") == 0 ? STATUS_CANCELLED : STATUS_FAILED
-           : fetched < 0 ? STATUS_NOT_WRITTEN
-                         : STATUS_DONE;
+    if (!succeeded) {
+        return strcmp(last.state, "cancelled") == 0 ? STATUS_CANCELLED : STATUS_FAILED;
+    }
+    return fetched < 0 ? STATUS_NOT_WRITTEN : STATUS_DONE;
 }
 
 /* Submits a job and follows it to its end. */
