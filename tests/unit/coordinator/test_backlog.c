@@ -2,6 +2,8 @@
  * (coordinator/monitor/feed.c, driven by sched_tick). */
 #include "tests/unit/coordinator/world.h"
 
+#include "job/documents/people/events.h"
+
 static void rows_leave_the_store_once_they_are_on_disk(void **state)
 {
     char id[STORE_ID];
@@ -40,6 +42,39 @@ static void small_entries_are_read_by_the_hundred(void **state)
     pass(w, 6);
     assert_int_equal(points_of(w, id, "train_loss"), 2500);
     assert_int_equal(rows_in_store(w, id, 1), 0);
+}
+
+/* Where many facts wait, only the last evaluation of a read is an event, and that one is. */
+static void of_many_evaluations_the_last_of_each_read_is_told(void **state)
+{
+    enum { MANY = 1200 };
+    char id[STORE_ID], text[200], last[STORE_PLACE] = "0-0";
+    struct world *w = world_running(state, 2, "{'workers': 2}", id);
+    for (int i = 1; i <= MANY; i++) {
+        snprintf(text, sizeof text,
+                 "{'type': 'evaluation', 'step': %d, 'epoch': %d.0, 'time': %d.0, 'loss': 0.5, "
+                 "'accuracy': 0.75, 'samples': 100}",
+                 i, i, i);
+        say_fact(w, id, text);
+    }
+    pass(w, 4);
+    int told = 0, newest = 0;
+    size_t i;
+    bool gap;
+    json_t *events = store_events_read(w->store, last, 20000, 0, &gap, &err_), *one;
+    json_array_foreach(events, i, one) {
+        struct event_entry entry;
+        assert_true(event_entry_read(one, &entry));
+        if (strcmp(entry.type, "evaluation") == 0) {
+            json_t *data = event_entry_data(&entry);
+            newest = (int)number_at(data, "/step");
+            told++;
+            json_decref(data);
+        }
+    }
+    json_decref(events);
+    assert_int_equal(newest, MANY);
+    assert_in_range(told, 1, MANY / 10);
 }
 
 static void a_job_ends_when_all_its_rows_are_read(void **state)
@@ -215,6 +250,7 @@ int main(void)
         IN_A_WORLD(rows_leave_the_store_once_they_are_on_disk),
         IN_A_WORLD(a_turn_reads_so_many_rows_whatever_the_size_of_their_entries),
         IN_A_WORLD(small_entries_are_read_by_the_hundred),
+        IN_A_WORLD(of_many_evaluations_the_last_of_each_read_is_told),
         IN_A_WORLD(a_job_ends_when_all_its_rows_are_read),
         IN_A_WORLD(a_cancelled_job_gives_its_nodes_back_before_its_rows_are_read),
         IN_A_WORLD(a_cancelled_job_may_be_deleted_before_its_rows_are_read),
