@@ -6,7 +6,7 @@
  *    "owners": {"ada": {"nodes": 16, "disk": null}},
  *    "preemption": {"after": 30, "keep": 60}}
  *
- * An owner has what their entry says, and for what it leaves out the default; null is no limit.
+ * An owner's entry comes first, and the default for limits that it leaves out; null is no limit.
  */
 #ifndef JOB_QUOTA_H
 #define JOB_QUOTA_H
@@ -15,21 +15,22 @@
 
 /* -1: no limit. */
 struct quota {
-    int queued, running, nodes; /* jobs that wait; attempts at a time; nodes that these hold */
-    int64_t disk_bytes;         /* bytes that folders of jobs take; at the limit no further job is
+    int queued, running, nodes; /* queued jobs; attempts at a time; nodes of these attempts */
+    int64_t disk_bytes;         /* bytes of the folders of jobs; at the limit no further job is
                                    queued */
-    double seconds;             /* max_seconds of a job whose spec gives none */
+    double seconds;             /* max_seconds of a job without one in its spec */
     double max_seconds;         /* the most that a spec may give */
-    double max_wall_seconds;    /* the same for max_wall_seconds, and the value for a spec that
-                                   gives none */
+    double max_wall_seconds;    /* the same for max_wall_seconds, and the value for a spec without
+                                   it */
 };
 
-/* Reports every mistake of the document. true: there is none. */
+/* Reports every mistake in the document. true: there is none. */
 bool quota_check(const json_t *document, struct jsonx_problems *problems);
-/* What this owner may have; of a document that was checked, or NULL: everything. */
+/* The quota of this owner, from a checked document; NULL: no limits. */
 void quota_of(const json_t *document, const char *owner, struct quota *out);
-/* When jobs of lower priority are paused for one that waits for their nodes: `after` seconds of
- * waiting (-1: never), those whose attempt has run for `keep` seconds (60 if not given). */
+/* When jobs of lower priority are paused for a job that waits for their nodes: after `after`
+ * seconds of waiting (-1: never), and only if their attempt has run for `keep` seconds (60 if not
+ * given). */
 struct preemption {
     double after, keep;
 };

@@ -1,5 +1,5 @@
-/* Rows: see row.h. What differs from column to column is made from row.def here; nobody else spells
- * the columns out.
+/* Rows: see row.h. Everything that differs between columns is made from row.def here; no other file
+ * lists the columns.
  */
 #include "job/row.h"
 

@@ -5,9 +5,9 @@
  *   strategy ─► struct row ─► packed in Redis ─► packed on disk, with a pyramid ─► series, steps
  *                                  └─► events of a running job
  *
- * Packed, columns stand at fixed bytes, little-endian. A row of an older version is shorter: a
- * column that it has not is as in row_blank(). A row of a newer version is longer: what
- * this version does not know is passed over. Little-endian hosts only.
+ * Packed, columns stand at fixed bytes, little-endian. A row of an older version is shorter:
+ * missing columns are as in row_blank(). A row of a newer version is longer: unknown columns are
+ * ignored. Little-endian hosts only.
  */
 #ifndef JOB_ROW_H
 #define JOB_ROW_H
@@ -30,15 +30,15 @@ struct row {
 #include "job/row.def"
 };
 
-union row_extent { /* as long as the packed row */
+union row_extent { /* as long as a packed row */
 #define COLUMN(name, type, byte, shown, merged, series, unit, help) \
     char name[(byte) + sizeof(ROW_C_##type)];
 #include "job/row.def"
 };
 
 enum {
-    ROW_BYTES = sizeof(union row_extent), /* of a packed row, as this version writes it */
-    ROW_BYTES_FIRST = 80,                 /* of the first version's: there is none shorter */
+    ROW_BYTES = sizeof(union row_extent), /* bytes of a packed row in this version */
+    ROW_BYTES_FIRST = 80,                 /* bytes in the first version, the shortest */
     ROW_BYTES_MOST = 4096
 };
 
@@ -48,7 +48,7 @@ enum row_index { /* ROW_step, ROW_loss, …: columns, in the order of row.def */
                  ROW_COLUMNS
 };
 
-/* Columns of which there are series: what a pyramid summarizes. ROW_VALUE_loss, … */
+/* Columns with a series, which pyramids summarize. ROW_VALUE_loss, … */
 #define ROW_VALUE_OF_NONE(name)
 #define ROW_VALUE_OF_NODE(name) ROW_VALUE_##name,
 #define ROW_VALUE_OF_JOB(name) ROW_VALUE_##name,
@@ -82,12 +82,12 @@ struct row_column {
     int value; /* enum row_value; -1: there is no series */
 };
 extern const struct row_column row_columns[ROW_COLUMNS];
-struct row_chart { /* which the page draws of a column, a line for each node */
+struct row_chart { /* a chart of a column on the page, with a line for each node */
     const char *series, *title, *subtitle;
 };
 extern const struct row_chart row_charts[];    /* the last one's series is NULL */
 bool row_is_whole(const struct row_column *c); /* a whole number */
-/* A row that says nothing yet: NAN where a column may be null, else 0. */
+/* An empty row: NAN where a column may be null, else 0. */
 struct row row_blank(void);
 
 /* ---- packed ---------------------------------------------------------------------------------- */
@@ -95,17 +95,17 @@ struct row row_blank(void);
 /* `bytes`: the length of the packed row, from ROW_BYTES_FIRST to ROW_BYTES_MOST. */
 void row_pack(const struct row *row, int bytes, void *out);
 void row_unpack(const void *packed, int bytes, struct row *out);
-/* How many values the rows of this length have: the first so many of enum row_value. */
+/* How many values rows of this length have: the first ones of enum row_value. */
 int row_values_in(int bytes);
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
 void row_values(const struct row *row, float out[ROW_VALUES]);
-/* What the node itself took for its minibatch: loading its data and computing. Minibatches are made
- * from it. */
+/* The node's own time for its minibatch: loading its data and computing. Minibatches are made from
+ * it. */
 double row_own_seconds(const struct row *row);
-double row_step_seconds(const struct row *row); /* all of its step, the exchange too */
-/* Values that are weighted by samples where they are averaged, as a loss is. */
+double row_step_seconds(const struct row *row); /* the whole step, including the exchange */
+/* Is this value weighted by samples when it is averaged, like a loss? */
 bool row_value_by_samples(int value);
 /* All columns as numbers, and a row of them; whole numbers beyond a column's range become its
  * largest. */
@@ -118,7 +118,7 @@ double row_rounded(double v);
 
 /* The columns that are shown at `where` (ROW_STEPS or ROW_EVENTS), by name; a new reference. */
 json_t *row_json(const struct row *row, enum row_shown where);
-/* What row_json() wrote, whichever its columns; the others are as in row_blank(). */
+/* Reads what row_json() wrote; columns that it left out are as in row_blank(). */
 struct row row_read(const json_t *j);
 /* All columns, in order, with commas between them and nothing around them. */
 enum { ROW_CSV_BYTES = 32 * ROW_COLUMNS };

@@ -1,5 +1,4 @@
-/* The cursor and the permutation behind it (docs/semantics.md#samples): which samples come next,
- * for whoever asks.
+/* The cursor and its permutation (docs/semantics.md#samples): which samples come next.
  *
  * An epoch's order is a keyed bijection over [0, n): six rounds of a Feistel network on the
  * smallest power of four that holds n, walked until the value falls below n (that power is less
@@ -9,9 +8,9 @@
  *                    ▲        │
  *                    └─ F ◄───┘            result ≥ n?  then encrypt the result again
  *
- * Nothing is stored and nothing is shuffled: any rank finds the sample at any position in constant
- * time, and a restart needs (epoch, position) alone. A slice never crosses an epoch's end (the last
- * one is smaller), because an epoch visits every sample exactly once.
+ * Nothing is stored or shuffled: any rank finds the sample at any position in constant time, and a
+ * restart needs only (epoch, position). A slice never crosses an epoch's end, because an epoch
+ * visits every sample exactly once; the last slice is smaller.
  */
 #include "job/sample.h"
 

@@ -17,7 +17,7 @@ struct slice {
 
 struct cursor {
     int64_t samples; /* of an epoch */
-    int64_t epochs;  /* to hand out in all */
+    int64_t epochs;  /* epochs to hand out in all */
     int64_t epoch, position;
 };
 

@@ -1,10 +1,8 @@
-/* Seals of what the ranks of an attempt report: facts, heartbeats, rows (docs/decisions/0015).
- * Pure.
+/* Seals of the reports of an attempt's ranks: facts, heartbeats, rows (docs/decisions/0015). Pure.
  *
  * The coordinator draws a key for each attempt and puts it into the environment of mpirun, so the
- * ranks of its own host have it, the keeper among them. A host with an agent gets a key that
- * follows from the attempt's key and the host's name: with it that host can speak for its own ranks
- * alone.
+ * ranks of its own host have it, including the keeper. A host with an agent gets a key that follows
+ * from the attempt's key and the host's name. With it the host can speak only for its own ranks.
  *
  *   attempt's key K ─┬─► EVENSTEP_SEAL of mpirun ─► keeper and ranks of the coordinator's host: K
  *                    └─► evenstep-launch: K for HOST ─ wrapped ─► agent
@@ -17,14 +15,15 @@
 
 #include "common/sign.h"
 
-#define SEAL_VARIABLE "EVENSTEP_SEAL" /* of the environment: the rank's key, 64 hex digits */
+#define SEAL_VARIABLE "EVENSTEP_SEAL" /* environment variable with the rank's key, 64 hex digits */
 #define SEAL_FACT "fact"
 #define SEAL_BEAT "beat"
 
-/* The store hands out what a fact or heartbeat claims, and the sealed message under this key. */
+/* The store returns the claims of a fact or heartbeat, with the sealed message under this key. */
 #define SEAL_FIELD "sealed"
 
-/* The key of a rank's rows, of its own key: sign_bytes() over the packed rows of an entry. */
+/* The key of a rank's rows, made from its own key. sign_bytes() with it covers the packed rows of
+ * an entry. */
 void seal_of_rows(const struct sign_key *rank, struct sign_key *out);
 /* The key of the ranks on a host with an agent. */
 void seal_of_host(const struct sign_key *attempt, const char *host, struct sign_key *out);

@@ -186,7 +186,7 @@ json_t *staleness_job_json(const struct staleness *const *workers, int n, bool r
 
 /* ---- to go on later -------------------------------------------------------------------------- */
 
-/* Where the one stands that is `i` behind the oldest of the last hundred. */
+/* The index of the i-th of the last hundred, counted from the oldest. */
 static int place_of(const struct staleness *s, int i)
 {
     return (s->recent_at - s->recent_n + i + STALENESS_RECENT) % STALENESS_RECENT;
@@ -197,8 +197,8 @@ static bool are_same(const struct staleness *s, int a, int b)
     return s->recent[a] == s->recent[b] && s->recent_samples[a] == s->recent_samples[b];
 }
 
-/* [[tau, samples, times], ...], oldest first: where workers step together nearly all are alike, and
- * every heartbeat has them. */
+/* [[tau, samples, times], ...], oldest first. It counts equal ones, since nearly all are equal
+ * where workers step together, and every heartbeat has this list. */
 static json_t *recent_json(const struct staleness *s)
 {
     json_t *out = json_array();
@@ -230,7 +230,7 @@ static int between(int64_t v, int least, int most)
     return v < least ? least : v > most ? most : (int)v;
 }
 
-/* Dumps of before have no third number: each stands for one. */
+/* Reads them. Older dumps have no third number: each counts once. */
 static void read_recent(struct staleness *s, const json_t *recent)
 {
     size_t i;
@@ -284,7 +284,7 @@ int staleness_read(struct staleness *s, const json_t *j)
 
 /* ---- fewer workers than before --------------------------------------------------------------- */
 
-/* Counts of another worker; the last 100 stay one's own. */
+/* Adds the counts of another worker; the last 100 stay the worker's own. */
 static void take_over(struct staleness *s, const struct staleness *gone)
 {
     for (int i = 0; i < gone->bins; i++) {

@@ -66,7 +66,7 @@ static size_t characters(const char *text)
     return n;
 }
 
-/* Lines and tabs are fine. */
+/* Is it text without control characters? Newlines and tabs are allowed. */
 static bool is_plain(const char *text, size_t n)
 {
     for (size_t at = 0; at < n; at++) {

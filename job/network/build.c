@@ -57,7 +57,8 @@ void layer_add_stat(struct layer_work *w, const char *name, int count)
                          .dim = {count},
                          .first = net->n_stat_floats,
                          .count = (size_t)count};
-    t->mean = strcmp(name, "running_var") == 0 ? net->n_stats - 1 : 0; /* it stands before it */
+    t->mean = strcmp(name, "running_var") == 0 ? net->n_stats - 1 : 0; /* the mean comes before its
+                                                                          variance */
     snprintf(t->name, sizeof t->name, "%s.%s", w->layer->name, name);
     net->n_stat_floats += t->count;
     w->layer->n_stats++;

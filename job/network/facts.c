@@ -1,9 +1,9 @@
 /* What can be said of a network once it is built: its JSON, initial values, size, work and hash.
  *
  * Initial values are drawn by counter from (seed, tensor name, element): whoever draws them, in any
- * order, gets the same bits. The hash is the key under which step times are kept across versions of
- * the program. So it depends on names of types and on numbers, never on the enumerators of
- * catalog.def, which move when a line is added.
+ * order, gets the same bits. Step times are kept under the hash across versions of the program. So
+ * the hash depends on names of types and on numbers, never on the enumerators of catalog.def, which
+ * move when a line is added.
  */
 #include "job/network/network.h"
 
@@ -110,7 +110,8 @@ void network_hash(const struct network *net, char out[17])
             h = hash_int(h, l->window);
         }
     }
-    for (int i = 0; net->n_layers == 0 && i < net->n_tensors; i++) { /* a program's: no layers */
+    for (int i = 0; net->n_layers == 0 && i < net->n_tensors; i++) { /* a user's program has no
+                                                                        layers */
         h = hash_text(h, net->tensors[i].name);
         for (int k = 0; k < net->tensors[i].rank; k++) {
             h = hash_int(h, net->tensors[i].dim[k]);

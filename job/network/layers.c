@@ -2,9 +2,9 @@
  * how to add one.
  *
  * Shapes are {h, w, c} or {n}. Tensors are in PyTorch's order (convolution O,I,H,W; dense out,in).
- * A dense layer after a picture counts its inputs channel, row, column (C,H,W), while activations
- * are NHWC, so a layer remembers in `flat_from` which picture its vector came from, and that memory
- * passes through layers that keep every element in place (relu, dropout).
+ * A dense layer after a picture orders its inputs by channel, row, column (C,H,W), while
+ * activations are NHWC. So a layer notes in `flat_from` from which picture its vector came. Layers
+ * that keep every element in place (relu, dropout) pass this on.
  */
 #include "job/network/layers.h"
 
@@ -57,7 +57,7 @@ void layer_read(struct layer *l, const json_t *full)
         const json_t *v = json_object_get(full, p->name);
         void *field = (char *)l + a->at;
         if (v == NULL) {
-            continue; /* an optional pair: the type's function knows its default */
+            continue; /* an optional pair, whose default the type's function sets */
         }
         switch (a->kind) {
         case ATTR_INT:
@@ -206,7 +206,7 @@ static bool build_pool(struct layer_work *w)
         return false;
     }
     for (int i = 0; i < 2; i++) {
-        if (2 * l->padding[i] > l->kernel[i]) { /* else a window could see padding alone */
+        if (2 * l->padding[i] > l->kernel[i]) { /* else a window could have only padding */
             jsonx_problem(w->problems, w->pointer,
                           "layer '%s' has padding %d, more than half its size %d", l->name,
                           l->padding[i], l->kernel[i]);

@@ -1,14 +1,14 @@
-/* One row per layer type: what it makes of its inputs. Inside job/ only; job/network/network.c
- * builds the graph, job/network/layers.c knows the types. A new layer is a line in catalog.def, a
- * row in the table of layers.c and its function; attributes travel between JSON and struct layer by
- * their names.
+/* One row per layer type: how it makes its output from its inputs. Inside job/ only;
+ * job/network/network.c builds the graph, job/network/layers.c knows the types. A new layer is a
+ * line in catalog.def, a row in the table of layers.c and its function; attributes travel between
+ * JSON and struct layer by their names.
  */
 #ifndef JOB_NETWORK_LAYERS_H
 #define JOB_NETWORK_LAYERS_H
 
 #include "job/network/network.h"
 
-enum { LAYER_TENSORS = 2, LAYER_STATS = 2 }; /* at most, of a layer */
+enum { LAYER_TENSORS = 2, LAYER_STATS = 2 }; /* the most that a layer has */
 
 /* What a layer's function works on. */
 struct layer_work {
@@ -42,7 +42,7 @@ void layer_add_tensor(struct layer_work *w, const char *name, int rank, const in
                       int fan_in, int fan_out);
 void layer_add_stat(struct layer_work *w, const char *name, int count);
 bool layer_need_image(struct layer_work *w); /* false after reporting an input that is none */
-/* The types that mix or normalise what is there: job/network/graph.c. */
+/* The types that join or normalise: job/network/graph.c. */
 bool layer_build_global_pool(struct layer_work *w);
 bool layer_build_batch_norm(struct layer_work *w);
 bool layer_build_lrn(struct layer_work *w);

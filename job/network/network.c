@@ -33,7 +33,7 @@ struct build {
 
 static const size_t most_params = (size_t)1 << 30;
 static const size_t most_outputs =
-    (size_t)1 << 28; /* of a layer, per sample: no product of shapes leaves an int */
+    (size_t)1 << 28; /* elements of a layer per sample: no product of shapes overflows an int */
 
 static bool read_input(struct network *net, struct fields *f, const json_t *v)
 {
@@ -64,7 +64,7 @@ static bool read_input(struct network *net, struct fields *f, const json_t *v)
         fields_problem(f, "input", "'input' has %.0f elements, more than 16777216", count);
         return false;
     }
-    net->input = input; /* of rank 0 until it is known to be right */
+    net->input = input; /* rank 0 until it is known to be valid */
     return true;
 }
 
@@ -78,8 +78,8 @@ static int find_layer(const struct network *net, int n, const char *name)
     return -1;
 }
 
-/* Given or made of type and number; letters, digits and "_-." only, because tensors are called
- * after it. */
+/* Reads a layer's name, or makes one of type and number. It has only letters, digits and "_-.",
+ * because tensors are named after it. */
 static void read_name(struct build *b, struct fields *f, int i, int type)
 {
     struct layer *l = &b->net->layers[i];
@@ -131,7 +131,7 @@ static bool read_one_input(struct build *b, struct fields *f, int i, const char 
     return true;
 }
 
-/* The names of "inputs", or the layer before. */
+/* Reads the names in "inputs"; without them the input is the layer before. */
 static bool read_inputs(struct build *b, struct fields *f, int i, const struct layer_type *type)
 {
     struct layer *l = &b->net->layers[i];
@@ -218,7 +218,7 @@ static void read_layer(struct build *b, int i, const json_t *given, const char *
     }
     if (entry != NULL) {
         good = fields_params(&f, entry->params) && good;
-        fields_close(&f); /* of an unknown type nobody can say which keys it has */
+        fields_close(&f); /* the keys of an unknown type are not known */
     }
     if (good) {
         layer_read(l, full);
@@ -228,8 +228,8 @@ out:
     json_decref(full);
 }
 
-/* He normal belongs to weights whose outputs reach a relu with nothing but layers without weights
- * between (a batch norm has a factor per channel, which starts at one). */
+/* Marks weights for He normal: those whose outputs reach a relu with only layers without weights in
+ * between. A batch norm has a factor per channel, which starts at one, and does not count. */
 static void mark_he(struct network *net)
 {
     bool reaches[NET_LAYERS] = {false}; /* the layer's output goes into a relu */

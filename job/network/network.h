@@ -60,7 +60,7 @@ struct tensor {
     size_t first, count; /* floats, in the flat block */
     int fan_in, fan_out;
     bool he;    /* weights before a relu: He normal, else Glorot; biases are zero */
-    int mean;   /* of a statistic that is a variance: 1 + the index of its mean; else 0 */
+    int mean;   /* for a statistic that is a variance: 1 + the index of its mean; else 0 */
     bool decay; /* weight decay applies: to every parameter, as PyTorch's optimizers do unless told
                    otherwise */
 };

@@ -1,4 +1,4 @@
-/* Networks that a spec can name instead of writing them out, as the JSON a user would write.
+/* Networks that a spec can name instead of writing them out, in the JSON that a user would write.
  * Parameter counts are fixed by a test (docs/catalog.md#networks-by-name). A new preset is one row:
  * a text, or a function for networks of many equal blocks. Residual networks name their layers as
  * torchvision does, so that state_dicts match.
@@ -35,7 +35,7 @@ static void add_layer(json_t *layers, const char *name, const char *inputs[], in
     BUG_ON(json_array_append_new(layers, layer) != 0);
 }
 
-/* A convolution without bias and its batch norm; `from` names what it reads. */
+/* Adds a convolution without bias and its batch norm. `from` names its input. */
 static void add_conv_norm(json_t *layers, const char *conv, const char *norm, const char *from,
                           int filters, int kernel, int stride)
 {
@@ -50,7 +50,7 @@ static void add_relu(json_t *layers, const char *name, const char *from)
     add_layer(layers, name, &from, 1, json_pack("{s:s}", "type", "relu"));
 }
 
-/* One block that reads layer `from`; leaves the name of its output there. */
+/* Adds a block with the input `from`, and leaves the name of its output there. */
 static void add_block(json_t *layers, const char *prefix, char from[NAME], int filters, int stride,
                       bool project)
 {

@@ -1,5 +1,5 @@
-/* A node as it is written on a command line: see node.h. Pure: what the host has is told by the
- * caller. */
+/* A node on the command line and as a document: see node.h. Pure: the caller says what the host
+ * has. */
 #include "job/node/node.h"
 
 #include <stdio.h>
@@ -137,7 +137,7 @@ void node_take_precisions(json_t *nodes, json_t *precisions)
     }
 }
 
-/* A node that was not probed is what its kind usually is. */
+/* A node that was not probed counts as usual for its kind. */
 bool node_offers(const json_t *node, const char *precision)
 {
     const json_t *offered = json_object_get(node, "precisions");
@@ -251,7 +251,7 @@ const char *node_interpreter(const json_t *node, size_t i)
     return json_string_value(json_object_get(json_array_get(all, i), "path"));
 }
 
-/* Where no interpreter was named there is one entry, `python3`. */
+/* If no interpreter was named, there is one entry, `python3`. */
 void node_set_interpreters(json_t *node, const json_t *all)
 {
     json_t *first = json_array_get(all, 0), *packages = json_object_get(first, "packages");

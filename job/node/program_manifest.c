@@ -181,7 +181,7 @@ static bool is_of_type(const char *value, const char *type)
     } else if (strcmp(type, "integer") == 0) {
         strtoll(value, &end, 10);
     } else {
-        return value[0] != '-'; /* a text, which no program takes for an option */
+        return value[0] != '-'; /* a text must not look like an option */
     }
     return end != value && *end == '\0';
 }

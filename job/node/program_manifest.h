@@ -14,27 +14,28 @@
 
 #include "common/json/jsonx.h"
 
-/* The manifest with only what was understood: a new reference; every mistake is a problem beneath
+/* The manifest with its valid keys, a new reference. Every mistake is a problem beneath
  * `pointer`. */
 json_t *program_manifest_read(const json_t *given, const char *pointer,
                               struct jsonx_problems *problems);
-/* Does it say which arguments a job may give? */
+/* Does it list the arguments that a job may give? */
 bool program_manifest_lists_arguments(const json_t *manifest);
-/* The arguments "--lr", "0.1", "--fast" against the manifest's (which may be NULL): each option is
- * one of them, and has a value of its type. `program`: its name, for messages. */
+/* Checks the arguments "--lr", "0.1", "--fast" against the manifest (which may be NULL): each
+ * option must be listed, and its value must have the type. `program`: its name, for messages. */
 void program_manifest_arguments(const json_t *manifest, const json_t *args, const char *program,
                                 struct jsonx_problems *problems);
-/* Values of a manifest that was read; NULL where it does not have them, or is NULL. Borrowed. */
+/* Values of a manifest that was read; NULL if it does not have them, or is NULL itself.
+ * Borrowed. */
 const json_t *program_manifest_command(const json_t *manifest);
 const json_t *program_manifest_needs(const json_t *manifest); /* least versions by name */
 const char *program_manifest_device(const json_t *manifest);
 /* Beyond the file: the interpreter that program_manifest_command_needs() adds. */
 const char *program_manifest_interpreter(const json_t *manifest);
-/* Adds what a program needs that this command starts: python3, or another Python by its path. */
+/* Adds what the program of this command needs: python3, or another Python by its path. */
 void program_manifest_command_needs(json_t *manifest, const json_t *command);
-/* Command and environment, where the job's `program` does not give its own. */
+/* Fills in command and environment if the job's `program` does not give its own. */
 void program_manifest_fill_in(json_t *program, const json_t *manifest);
-/* Adds the part that everybody may see: all but its environment. */
+/* Adds the public part: all but its environment. */
 void program_manifest_tell(json_t *program, const json_t *manifest);
 
 #endif

@@ -88,8 +88,8 @@ const struct catalog_entry *catalog_find(enum catalog_kind kind, const char *nam
     return NULL;
 }
 
-/* One array for all kinds, each ended by NULL; entries of a kind need not stand together in the def
- * file. Filled before main so that threads only read it. */
+/* One array for each kind, ended by NULL; entries of a kind need not be together in the def file.
+ * Filled before main(), so that threads only read it. */
 static const char *names_of[CATALOG_KINDS][CAT_COUNT + 1];
 static int name_counts[CATALOG_KINDS];
 
@@ -125,7 +125,7 @@ static json_t *choices_json(const char *choices)
     return list;
 }
 
-/* A whole number is printed as one, so that a form can put it into a field as it is. */
+/* A whole number is printed without a point, so that a form can show it as it is. */
 static json_t *number_json(double v, bool whole)
 {
     return whole ? json_integer((json_int_t)v) : json_real(v);

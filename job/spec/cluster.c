@@ -1,6 +1,6 @@
 /* Virtual clusters out of JSON: see cluster.h. Keys are checked by the same rows as the spec's
- * (job/spec/fields.h), so that unknown keys, ranges and defaults behave alike. A link that is left
- * out is instant, but group links that are left out are as the links are. */
+ * (job/spec/fields.h), so that unknown keys, ranges and defaults behave alike. A missing link is
+ * instant, but missing group links are like the other links. */
 #include "job/spec/cluster.h"
 
 #include <stdio.h>
@@ -72,7 +72,7 @@ static void read_node(struct cluster *c, const json_t *j, const char *pointer,
         !json_object_get(j, "seconds_per_sample")) {
         jsonx_problem(problems, pointer, "a node needs fixed_seconds or seconds_per_sample");
     }
-    /* also with mistakes: a second node of the name is another, and groups may name it */
+    /* also after a mistake: a second node of this name is an error, and groups may name it */
     if (name != NULL && json_object_get(full, "count") != NULL) {
         struct virtual_node node = {.fixed_seconds = fields_real(full, "fixed_seconds"),
                                     .seconds_per_sample = fields_real(full, "seconds_per_sample"),

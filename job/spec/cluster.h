@@ -1,6 +1,6 @@
 /* A virtual cluster (docs/virtual-cluster.md#the-cluster): nodes with a + k*b and jitter, links
- * with latency and bandwidth. Stands in job/ because the spec's `cluster` is checked where the spec
- * is, and run by simulator/. */
+ * with latency and bandwidth. It is in job/ because the spec's `cluster` is checked with the spec;
+ * simulator/ runs it. */
 #ifndef JOB_SPEC_CLUSTER_H
 #define JOB_SPEC_CLUSTER_H
 
@@ -23,7 +23,8 @@ struct cluster {
     int n_nodes;
     bool groups; /* were given */
     struct virtual_link links,
-        group_links;            /* group_links: between nodes of one group, links if not given */
+        group_links;            /* group_links: between nodes of one group; if not given, like
+                                   links */
     struct virtual_link server; /* the server's own link, shared by all its clients */
 };
 

@@ -1,9 +1,9 @@
-/* The sections `data` and `augment` of a job spec: which samples there are, and what happens to one
- * on its way into a minibatch.
+/* The sections `data` and `augment` of a job spec: which samples there are, and how they are
+ * changed on the way into a minibatch.
  *
- * `augment` has one key per transformation and no order. A picture is shifted, then padded, then a
- * window is cut out, then that is mirrored; where each is drawn evenly, another order would give
- * the same distribution. */
+ * `augment` has one key per transformation and no order. A picture is shifted, then padded, then
+ * cut to a window, which is mirrored. If each is drawn evenly, another order would give the same
+ * distribution. */
 #include "job/spec/parts.h"
 
 #include <stdio.h>
@@ -58,7 +58,7 @@ const struct catalog_param spec_data_params[] = {
     {.name = NULL},
 };
 
-/* The parameters of the format, those of other formats being 0. */
+/* Reads the parameters of the format; those of other formats are 0. */
 static void read_format(struct data_spec *d, const json_t *full)
 {
     const json_t *size = json_object_get(full, "size");
@@ -67,7 +67,7 @@ static void read_format(struct data_spec *d, const json_t *full)
     d->coarse = spec_is(full, "labels", "coarse");
     d->stretch = spec_is(full, "fit", "stretch");
     d->threads = (int)fields_int(full, "threads");
-    for (size_t i = 0; i < 2; i++) { /* 0: as spec_read_augment() finds right */
+    for (size_t i = 0; i < 2; i++) { /* 0: spec_read_augment() decides */
         d->size[i] = (int)json_integer_value(json_array_get(size, i));
     }
 }
@@ -81,7 +81,7 @@ void spec_read_data(struct data_spec *d, struct fields *f)
     }
     const struct catalog_entry *format = fields_entry(&in, "format", CATALOG_FORMAT, NULL);
     if (format == NULL) {
-        return; /* its keys are not known, so none is unknown */
+        return; /* the keys of an unknown format are not known, so none is reported */
     }
     d->format = format->id;
     fields_params(&in, format->params);
@@ -136,7 +136,8 @@ static void read_crop(struct augment_spec *a, const json_t *full)
     a->crop_padding = (int)fields_int(full, "padding");
     for (size_t i = 0; i < 2; i++) {
         a->crop_size[i] =
-            (int)json_integer_value(json_array_get(size, i)); /* 0: as the network's input */
+            (int)json_integer_value(json_array_get(size, i)); /* 0: the size of the network's
+                                                                 input */
     }
 }
 
@@ -153,7 +154,7 @@ enum { READERS = sizeof readers / sizeof readers[0] };
 static void check_window(struct augment_spec *a, const struct network *net, struct fields *in)
 {
     if (!a->crop || net->n_layers == 0) {
-        return; /* nothing to check, or the network was reported */
+        return; /* nothing to check, or the network has a mistake */
     }
     if (net->input.rank != 3) {
         fields_problem(in, "crop",
@@ -171,8 +172,8 @@ static void check_window(struct augment_spec *a, const struct network *net, stru
     }
 }
 
-/* Pictures of files have any size; what they become follows from the network, and is written into
- * the spec, where an evaluation finds it. */
+/* Pictures in files have any size. The network decides to what size they are brought, which is
+ * written into the spec for evaluations. */
 static void fit_pictures(struct jobspec *spec, struct fields *f)
 {
     struct data_spec *d = &spec->data;
@@ -180,7 +181,7 @@ static void fit_pictures(struct jobspec *spec, struct fields *f)
     json_t *data = json_object_get(f->full, "data");
     if (d->format != CAT_FORMAT_IMAGES || spec->network.n_layers == 0 || in->rank == 0 ||
         data == NULL) {
-        return; /* nothing to fit, or it was reported */
+        return; /* nothing to fit, or it has a mistake */
     }
     if (in->rank != 3 && d->size[0] == 0) {
         fields_problem(f, "data",

@@ -1,7 +1,7 @@
-/* The key `elastic` of a job spec: between which bounds the number of nodes may change while the
- * job runs. `workers` is the upper bound then, and `min_workers` the lower one; either may be left
- * out, and neither may say something else. Whatever number of nodes it gets must be possible for
- * the rest of the spec, so each is checked here. */
+/* The key `elastic` of a job spec: the bounds between which the number of nodes may change while
+ * the job runs. `workers` is then the upper bound and `min_workers` the lower one; both may be left
+ * out, but must not differ from the bounds. The rest of the spec must be possible with each number
+ * of nodes in between, so each is checked here. */
 #include "job/spec/parts.h"
 
 const struct catalog_param spec_elastic_params[] = {
@@ -46,7 +46,7 @@ void spec_read_elastic(struct jobspec *spec, struct fields *f)
     }
 }
 
-/* The first reason why so many workers are not possible; false: there is none. */
+/* Is this number of workers impossible? Then it reports the first reason. */
 static bool refuses(struct jobspec *spec, int workers, struct fields *f)
 {
     struct jsonx_problems problems = {0};

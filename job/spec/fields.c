@@ -1,7 +1,7 @@
 /* Reads JSON objects against rows of struct catalog_param: the one place where kinds, ranges,
  * defaults and unknown keys are checked, for the job spec and for layers alike. It never stops at
- * the first mistake. After a mistake `full` has no such key, so cross-checks between keys must only
- * be made when both were read without a report.
+ * the first mistake. After a mistake `full` lacks the key, so cross-checks between keys may only be
+ * made when both were read without a report.
  */
 #include "job/spec/fields.h"
 
@@ -23,7 +23,7 @@ const char *fields_show(char out[48], const json_t *v)
     } else {
         size_t n = 36;
         while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80) {
-            n--; /* never cut a character in two */
+            n--; /* does not cut a character in two */
         }
         snprintf(out, 48, "%.*s...", (int)n, text);
     }
@@ -187,7 +187,7 @@ static bool read_auto(struct fields *f, const struct catalog_param *p, const jso
     return true;
 }
 
-/* A number, or one number per axis; always two of them in `full`. */
+/* Reads a number, or one number per axis; `full` always has two. */
 static bool read_ints(struct fields *f, const struct catalog_param *p, const json_t *v)
 {
     char pointer[FIELDS_POINTER], at[FIELDS_POINTER], shown[48];

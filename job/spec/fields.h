@@ -23,7 +23,8 @@ struct fields {
     struct jsonx_problems *problems;
     const char *known[FIELDS_KNOWN];
     int n_known;
-    /* The section within this object that an unknown key belongs to, or NULL. NULL: not asked. */
+    /* The section in this object to which an unknown key belongs, or NULL. The function may be
+     * NULL. */
     const char *(*place)(const char *key);
 };
 
@@ -32,25 +33,26 @@ struct fields {
 void fields_open(struct fields *f, const json_t *given, json_t *full, const char *pointer,
                  struct jsonx_problems *problems);
 void fields_close(struct fields *f);
-/* Makes a key known and returns what was given, or NULL (also for null). */
+/* Makes a key known and returns its value, or NULL (also for null). */
 const json_t *fields_get(struct fields *f, const char *key);
-/* As fields_get, and reports the key if it is missing. */
+/* As fields_get(), but reports a missing key. */
 const json_t *fields_need(struct fields *f, const char *key);
 /* Reads one described key into `full`. false if it was reported. */
 bool fields_param(struct fields *f, const struct catalog_param *p);
 bool fields_params(struct fields *f, const struct catalog_param *params);
-/* Checks a value that stands elsewhere, in an array for example. */
+/* Checks a value in another place, for example in an array. */
 bool fields_number(struct fields *f, const char *pointer, const json_t *v, bool whole, double min,
                    double max, double *out);
 /* Text of 1 to max-1 bytes without control characters, or NULL after reporting it. */
 const char *fields_text(struct fields *f, const char *key, bool required, size_t max);
 /* The same of a name, by the rule of names (common/text/text.h). */
 const char *fields_name(struct fields *f, const char *key, bool required, size_t max);
-/* The catalogue's entry that `key` names; `fallback` (a name) if it is not given, NULL: it must be.
- */
+/* The catalogue's entry that `key` names. If it is not given: the entry `fallback`; fallback NULL:
+ * an error.
+ * */
 const struct catalog_entry *fields_entry(struct fields *f, const char *key, enum catalog_kind kind,
                                          const char *fallback);
-/* Reports about one key. */
+/* Reports a problem of one key. */
 void fields_problem(struct fields *f, const char *key, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* The value for a message, shortened; returns out. */

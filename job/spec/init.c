@@ -1,7 +1,7 @@
-/* The key `init` of a job spec: where the parameters come from that a job starts with. A path is
- * the short form; the long one says which tensors need not fit (another head on a trained body), or
- * that the job goes on where another one ended. Which of it is possible, the worker finds out,
- * which has the file (worker/training/start.c). */
+/* The key `init` of a job spec: where a job's first parameters come from. A path is the short form.
+ * The long form says which tensors need not fit (another head on a trained body), or that the job
+ * goes on where another one ended. The worker, which has the file, finds out whether this is
+ * possible (worker/training/start.c). */
 #include <stdio.h>
 #include <string.h>
 

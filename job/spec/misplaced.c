@@ -1,5 +1,5 @@
-/* Where a key belongs that stands at the top of a job spec by mistake. The sections' keys are those
- * of the catalogue and of the rows in parts.h. */
+/* The section of a key that is at the top of a job spec by mistake. The sections' keys are in the
+ * catalogue and in the rows of parts.h. */
 #include "job/spec/parts.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ static bool in_rows(const struct catalog_param *rows, const char *key)
     return false;
 }
 
-/* A parameter of any entry of this kind. */
+/* Is it a parameter of any entry of this kind? */
 static bool in_catalog(enum catalog_kind kind, const char *key)
 {
     int n;

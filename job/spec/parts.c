@@ -154,7 +154,7 @@ void spec_read_batching(struct batching_spec *b, bool of_program, struct fields 
     }
 }
 
-/* `sizes` and `weights`, one for each worker. The global batch may not be known yet. */
+/* Checks `sizes` and `weights`, one for each worker. The global batch may not be known yet. */
 static void check_numbers(const struct jobspec *spec, struct jsonx_problems *problems)
 {
     const struct batching_spec *b = &spec->batching;
@@ -190,7 +190,8 @@ void spec_check_batching(const struct jobspec *spec, struct jsonx_problems *prob
 {
     const struct batching_spec *b = &spec->batching;
     int64_t W = spec->workers, B = b->global_batch;
-    if (B == 0 && spec->program.given) { /* worker/program asks again when the loader has told it */
+    if (B == 0 && spec->program.given) { /* worker/program checks again when the loader has reported
+                                            it */
         check_numbers(spec, problems);
         return;
     }

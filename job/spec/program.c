@@ -1,13 +1,13 @@
 /* The key `program` of a job spec: a user's own program trains in place of our network
- * (worker/program/). It takes the place of `model` and `data`, and of what belongs to them: the
- * program brings model, samples, optimizer and evaluation with it, so a key that would speak for
- * one of those is refused instead of being ignored.
+ * (worker/program/). It replaces `model` and `data`, and what belongs to them. The program brings
+ * model, samples, optimizer and evaluation with it, so a key about one of these is refused instead
+ * of being ignored.
  *
  *   "program": {"name": "mnist", "command": ["python3", "train.py"], "args": ["--lr", "0.1"],
  *               "env": {"DATA": "/data/mnist"}, "patience_seconds": 120}
  *
- * `name` and `digest` choose a folder that the service has; who may give a `command` is decided by
- * those who start it. */
+ * `name` and `digest` choose a folder that the service has. The coordinator decides who may give a
+ * `command`. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,8 +54,8 @@ const json_t *spec_read_texts(struct fields *f, const char *key)
     return json_object_get(f->full, key);
 }
 
-/* What begins so is the rank's to say, and MPI's: with those a program would be told another rank
- * than its own, or join our ranks. */
+/* Is the name allowed for a variable? Prefixes of the rank and of MPI are not: with such a variable
+ * a program could get another rank than its own, or join our ranks. */
 static bool is_variable(const char *name)
 {
     static const char *const ours[] = {"EVENSTEP_", "OMPI_", "PMIX_", "PRTE_"};
@@ -99,7 +99,7 @@ const json_t *spec_read_env(struct fields *f)
     return json_object_get(f->full, "env");
 }
 
-/* Does the job say which program it is? What has another type has been told. */
+/* Checks that the job names its program. Wrong types were reported before. */
 static void check_named(struct fields *f, struct fields *in, const struct program_spec *p)
 {
     const char *first = json_string_value(json_array_get(p->command, 0));

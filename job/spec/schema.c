@@ -1,8 +1,8 @@
 /* The JSON schema of a job spec, for /openapi.json and for editors: made from the same rows that
  * parse the spec, so that it cannot lie. Every object is a component of its own, which others refer
  * to, so that a generated client has one class for each. Objects of a kind ("strategy") are a oneOf
- * over the catalogue's entries, each closed; what several keys must fulfil together is said by
- * validation alone. */
+ * over the catalogue's entries, each closed; rules over several keys are known only by
+ * validation. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,15 +12,16 @@
 #include "job/spec/parts.h"
 #include "job/tags.h"
 
-/* A bound or a default of a number, as it is written in JSON. */
+/* A bound or a default of a number, in JSON. */
 static json_t *number_of(const struct catalog_param *p, double value)
 {
     return p->kind == PARAM_INT && fabs(value) < 9e15 ? json_integer((json_int_t)value)
                                                       : json_real(value);
 }
 
-/* A default that is not within the bounds stands for "none", which is said by leaving the key out.
- */
+/* Adds a number. A default outside the bounds means "none", which a spec says by leaving the key
+ * out.
+ * */
 static void add_number(json_t *j, const struct catalog_param *p)
 {
     json_object_set_new(j, "type", json_string(p->kind == PARAM_INT ? "integer" : "number"));
@@ -115,7 +116,7 @@ static json_t *numbers(const char *help)
                      "description", help);
 }
 
-/* What an entry has beyond its parameters. */
+/* Adds what an entry has beyond its parameters. */
 static void add_extra(json_t *object, const struct catalog_entry *entry, json_t *schedule)
 {
     if (entry->kind == CATALOG_FORMAT) {
@@ -137,7 +138,7 @@ static void add_extra(json_t *object, const struct catalog_entry *entry, json_t 
     }
 }
 
-/* A schema that another may refer to: of this name among the components. */
+/* Adds a schema to the components under this name, so that others can refer to it. */
 static json_t *component(json_t *all, const char *name, json_t *schema)
 {
     char ref[128];
@@ -161,8 +162,8 @@ static void entry_name(char out[80], const char *kind, const char *entry)
     out[n] = '\0';
 }
 
-/* The objects of a kind: each a component "KindName", and together "KindSpec". `key` says which of
- * them one is; where it must be there a reader can go by it. */
+/* The objects of a kind: each is a component "KindName", and together they are "KindSpec". `key`
+ * says which one an object is; if it is required, readers can rely on it. */
 struct kind {
     enum catalog_kind kind;
     const char *name, *key;
@@ -314,7 +315,7 @@ static json_t *cluster_schema(json_t *all)
     return cluster;
 }
 
-/* What people write on a job, in its spec and later. */
+/* Adds tags and notes, which people write in a spec and later. */
 static void add_tags(json_t *all, json_t *spec)
 {
     json_t *tags = json_pack("{s:s, s:{s:s, s:s}, s:i, s:b, s:s}", "type", "array", "items", "type",
@@ -327,7 +328,7 @@ static void add_tags(json_t *all, json_t *spec)
     add(spec, "note", component(all, "Note", note), false);
 }
 
-/* Parts that hold parameters alone, and the cluster. */
+/* Adds sections that have only parameters, and the cluster. */
 static void add_plain(json_t *all, json_t *spec)
 {
     json_t *checkpoint = params_schema(spec_checkpoint_params), *target = closed_object();

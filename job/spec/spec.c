@@ -71,7 +71,7 @@ const struct catalog_param spec_exchange_params[] = {
     {.name = NULL},
 };
 
-/* One of two ways to say when; the first row's default holds if neither is given. */
+/* Reads one of two ways to say when. If neither is given, the first row's default holds. */
 static void read_every(struct fields *in, const struct catalog_param *rows, double fallback,
                        double *first, int64_t *steps)
 {
@@ -99,7 +99,7 @@ static void read_every(struct fields *in, const struct catalog_param *rows, doub
 static void read_when(struct jobspec *spec, struct fields *f)
 {
     struct fields in;
-    spec->evaluate_every_epochs = 1; /* of a program: it evaluates at the end of each epoch */
+    spec->evaluate_every_epochs = 1; /* a program evaluates at the end of each epoch */
     if (!spec->program.given) {
         spec_open(&in, f, "evaluate", false);
         read_every(&in, spec_evaluate_params, 1, &spec->evaluate_every_epochs,
@@ -155,8 +155,8 @@ static void read_nodes(struct jobspec *spec, struct fields *f)
     }
 }
 
-/* A program's own loop says how many epochs there are, unless the job does. The key stays out of
- * the whole spec, so that whoever reads that one knows as well. */
+/* A program's own loop decides the number of epochs, unless the job does. The key stays out of the
+ * full spec, so that its readers know this too. */
 static void leave_epochs_open(struct jobspec *spec, struct fields *f)
 {
     spec->epochs_open = fields_get(f, "epochs") == NULL;
@@ -165,7 +165,7 @@ static void leave_epochs_open(struct jobspec *spec, struct fields *f)
     }
 }
 
-/* Nodes of the virtual cluster, or 0 if there is none or it was reported. */
+/* Reads the virtual cluster. Returns its number of nodes; 0: there is none, or it has a mistake. */
 static int read_cluster(struct jobspec *spec, struct fields *f)
 {
     const json_t *given = fields_get(f, "cluster");
@@ -196,7 +196,7 @@ static void read_model(struct jobspec *spec, struct fields *f)
     }
 }
 
-/* They stay out of the whole spec where they were not given. */
+/* Reads the tags, which stay out of the full spec if they were not given. */
 static void read_tags(struct fields *f)
 {
     char at[FIELDS_POINTER];
@@ -230,7 +230,7 @@ static void read_top(struct jobspec *spec, struct fields *f)
     spec_read_elastic(spec, f);
 }
 
-/* What concerns several keys. `nodes` of the virtual cluster, 0 if there is none. */
+/* Checks rules over several keys. `nodes`: of the virtual cluster; 0: none. */
 static void check_together(struct jobspec *spec, int nodes, struct fields *f)
 {
     if (nodes > 0 && json_object_get(f->given, "workers") == NULL) {
@@ -293,7 +293,7 @@ int jobspec_parse(struct jobspec *spec, const json_t *json, struct jsonx_problem
         spec_read_optimizer(&spec->optimizer, &f);
     } else {
         leave_epochs_open(spec, &f);
-        spec->optimizer.type = CAT_OPTIMIZER_SGD; /* until the program tells */
+        spec->optimizer.type = CAT_OPTIMIZER_SGD; /* until the program reports its own */
         spec->data.shuffle = true;
     }
     spec_read_strategy(&spec->strategy, &f);

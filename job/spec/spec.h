@@ -1,6 +1,6 @@
 /* A job spec, parsed and checked. job/spec/ alone knows the keys of the JSON; docs/catalog.md lists
- * them for people. Everything here is pure: whether a file or a node is there is checked by whoever
- * uses it.
+ * them for people. Everything here is pure: the users of a spec check whether files and nodes
+ * exist.
  */
 #ifndef JOB_SPEC_SPEC_H
 #define JOB_SPEC_SPEC_H
@@ -26,9 +26,9 @@ enum { STRATEGY_PARAMS = 16 };
 
 struct strategy_spec {
     int type;                       /* CAT_STRATEGY_… */
-    double values[STRATEGY_PARAMS]; /* of its parameters, in the catalogue's order: read by
-                                       strategy_param. The fields below are the parameters that are
-                                       texts, and those that several files read */
+    double values[STRATEGY_PARAMS]; /* values of its parameters in the catalogue's order, for
+                                       strategy_param(). The fields below are parameters that are
+                                       texts, or that several files read */
     enum weighting weighting;
     enum scale scale;
     int n; /* softsync, dbs-sgd; 0: c counts */
@@ -43,8 +43,8 @@ struct strategy_spec {
 struct augment_spec {
     double flip;      /* probability; 0: never */
     int shift;        /* pixels; 0: none */
-    bool shift_edge;  /* what comes in: the edge repeated, else zeros */
-    bool crop;        /* a window; the two below count */
+    bool shift_edge;  /* pixels that come in repeat the edge; else they are zero */
+    bool crop;        /* cuts a window; the next two fields count */
     int crop_size[2]; /* height, width: those of the network's input */
     int crop_padding;
 };
@@ -60,11 +60,11 @@ struct data_spec {
     float mean[16], deviation[16];
     bool normalize_picture; /* each picture with its own mean and deviation taken out */
     bool coarse;            /* cifar-100: the 20 groups are the labels */
-    int size[2];            /* images: height and width that pictures are brought to; 0: as the
-                               first has them (of a list only) */
-    int channels; /* images: 1 grey, 3 colour, as the network takes them; 0: as the first */
-    bool stretch; /* images: else the middle is cut out */
-    int threads;  /* images: that decode, of a rank */
+    int size[2];            /* images: height and width to which pictures are brought; 0: those of
+                               the first (only in a list) */
+    int channels;           /* images: 1 grey, 3 colour, as the network needs; 0: like the first */
+    bool stretch;           /* images: stretches pictures; else the middle is cut out */
+    int threads;            /* images: threads of a rank that decode */
     struct augment_spec augment;
     double validation; /* share split off, 0 */
 };
@@ -77,16 +77,16 @@ struct optimizer_spec {
     double at_epochs[SPEC_EPOCHS_AT];
     int n_at_epochs;
     double factor, warmup_epochs, floor;
-    double epochs; /* of the whole job: where a cosine ends */
+    double epochs; /* epochs of the whole job, where a cosine ends */
 };
 
-/* How `init` is taken. */
+/* How `init` is used. */
 enum { SPEC_ALLOW = 16 };
 struct init_spec {
     bool go_on;  /* the file is a checkpoint (or their folder): optimizer, cursor and steps go on
                     from it too */
-    int n_allow; /* patterns of names, * for any text: tensors that may be missing, be left over or
-                    have another shape */
+    int n_allow; /* patterns of names, * for any text, of tensors that may be missing, left over or
+                    of another shape */
     char allow[SPEC_ALLOW][NET_NAME + 24];
 };
 
@@ -103,22 +103,21 @@ struct batching_spec {
  * jobspec.json; NULL: not given. */
 struct program_spec {
     bool given;
-    char name[64], digest[72];    /* of a folder that the service has; "" */
+    char name[64], digest[72];    /* name or digest of a folder that the service has; or "" */
     const json_t *command, *args; /* arrays of texts */
     const json_t *env;            /* texts by name */
     double patience_seconds;
 };
 
-/* Bounds of the number of nodes, which changes with the nodes that are free; max 0: it stays
- * `workers`. */
+/* Bounds of the number of nodes, which changes with the free nodes; max 0: it stays `workers`. */
 struct elastic_spec {
     int min, max;
 };
 
 struct jobspec {
     char name[SPEC_NAME];
-    struct program_spec program; /* given: network, data and optimizer are the program's, and empty
-                                    until it has joined (worker/program) */
+    struct program_spec program; /* if given: network, data and optimizer come from the program, and
+                                    are empty until it has joined (worker/program) */
     struct network network;
     struct data_spec data;
     struct optimizer_spec optimizer;
@@ -127,7 +126,7 @@ struct jobspec {
     int workers, min_workers; /* elastic: its max and its min */
     struct elastic_spec elastic;
     double epochs;    /* a whole number, at most SPEC_EPOCHS_MOST */
-    bool epochs_open; /* a program's job that names none: the program's loop decides */
+    bool epochs_open; /* a program's job without a number: the program's loop decides */
     uint64_t seed;
     int priority, max_restarts;
     double max_seconds;           /* of training; 0: none */
@@ -150,32 +149,33 @@ struct jobspec {
 };
 
 /* Parses and checks everything that needs no machine. Every mistake goes into `problems`; 0 or
- * negative. `spec` needs jobspec_release either way. It is about 15 KB: not for small stacks. */
+ * negative. Call jobspec_release() in any case. `spec` has about 15 KB: not for small stacks. */
 int jobspec_parse(struct jobspec *spec, const json_t *json, struct jsonx_problems *problems);
 /* As jobspec_parse, for callers that report one mistake only: the message has the place and the
  * text of the first one. */
 int jobspec_read(struct jobspec *spec, const json_t *json, struct err *e);
 void jobspec_release(struct jobspec *spec);
-/* The section `data` where only the format is known (CAT_FORMAT_…): its parameters have their
+/* Sets the section `data` when only the format is known (CAT_FORMAT_…): its parameters have their
  * defaults, and there is no path. */
 void spec_data_defaults(struct data_spec *d, int format);
 /* Learning rate at an epoch (fraction allowed), schedule applied. */
 double jobspec_rate(const struct optimizer_spec *o, double epoch);
-/* Checks `batching` against the number of workers. jobspec_parse does so too; a caller that learns
- * the global batch later, from a user's program, calls it then. */
+/* Checks `batching` against the number of workers. jobspec_parse() does so too. A caller that
+ * learns the global batch later, from a user's program, calls it then. */
 void spec_check_batching(const struct jobspec *spec, struct jsonx_problems *problems);
-/* The least number of nodes with which an attempt of it starts. */
+/* The least number of nodes with which an attempt starts. */
 int jobspec_least_workers(const struct jobspec *spec);
 /* The spec for one attempt that has so many workers, from spec->json; new reference, NULL: memory
  * ran out. */
 json_t *jobspec_resized(const json_t *json, int workers);
-/* By the parameters of its strategy: `servers`, and `group_size`. */
+/* Does its strategy have the parameter `servers`, or `group_size`? */
 bool jobspec_uses_server(const struct jobspec *spec);
-bool jobspec_has_groups(const struct jobspec *spec); /* which average more often than all do */
+bool jobspec_has_groups(const struct jobspec *spec); /* groups average more often than all
+                                                        workers */
 /* Properties of a strategy (CAT_STRATEGY_…) in the catalogue, beyond its parameters: how its
  * workers' replicas relate. */
 enum strategy_replicas {
-    REPLICAS_OTHER,    /* a server has the parameters, or it is not told */
+    REPLICAS_OTHER,    /* a server has the parameters, or it is not known */
     REPLICAS_ALIKE,    /* workers have the same ones after each step */
     REPLICAS_AVERAGED, /* workers' own drift apart, and are averaged now and then */
     REPLICAS_BEHIND    /* they begin each round alike, without the gradients of the last one */
@@ -188,17 +188,18 @@ struct strategy_figure {
 };
 struct strategy_traits {
     enum strategy_replicas replicas;
-    double worth;              /* of a sample, divided by one of `sync`; 0: it was not measured */
-    enum strategy_shown shown; /* by a dry run: of any job, or of one that asks for it */
+    double worth;              /* worth of a sample, divided by that of a sample under `sync`; 0:
+                                  not measured */
+    enum strategy_shown shown; /* whether dry runs show it: for any job, or only for a job that asks
+                                  for it */
     struct strategy_figure figure;
     const char *exchanges_every; /* the parameter that says after how many steps, or NULL */
 };
 /* Static. */
 const struct strategy_traits *strategy_traits(int type);
-/* Adds what the page knows of them to the strategy's entry in the catalogue's JSON. */
+/* Adds the traits to the strategy's entry in the catalogue's JSON, for the page. */
 void strategy_traits_json(int type, json_t *entry);
-/* Do the job's programs have exchanges of their own besides gradients (`python3 -m evenstep.ddp
- * …`)? */
+/* Do the job's programs exchange more than gradients (`python3 -m evenstep.ddp …`)? */
 bool jobspec_programs_meet(const struct jobspec *spec);
 /* May an attempt of this job go on when one of its workers dies, if its devices allow it
  * (plan_outlives_worker)? Yes if workers have no state of their own, and all parameters are

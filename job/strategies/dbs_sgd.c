@@ -1,4 +1,4 @@
-/* What `dbs-sgd` asks of a job spec: a group of c gradients, given as c or as n, that fits. */
+/* What `dbs-sgd` requires of a job spec: a group of c gradients, given as c or as n, that fits. */
 #include "job/strategies/strategies.h"
 
 void dbs_sgd_check(const struct jobspec *spec, struct jsonx_problems *problems)

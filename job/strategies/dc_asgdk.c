@@ -1,4 +1,4 @@
-/* What `dc-asgdk` asks of a job spec. */
+/* What `dc-asgdk` requires of a job spec. */
 #include "job/strategies/strategies.h"
 
 void dc_asgdk_check(const struct jobspec *spec, struct jsonx_problems *problems)

@@ -1,4 +1,4 @@
-/* What `ddc-asgd` asks of a job spec: its momentum is its own, and has a gap in its range. */
+/* What `ddc-asgd` requires of a job spec: its momentum is its own, and has a gap in its range. */
 #include "job/strategies/strategies.h"
 
 void ddc_asgd_check(const struct jobspec *spec, struct jsonx_problems *problems)

@@ -1,4 +1,4 @@
-/* What `hier-sgd` asks of a job spec: groups of one size, and k2 a multiple of k1. */
+/* What `hier-sgd` requires of a job spec: groups of one size, and k2 a multiple of k1. */
 #include "job/strategies/strategies.h"
 
 static void check_group_size(const struct jobspec *spec, int size, struct jsonx_problems *problems)

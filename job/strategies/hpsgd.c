@@ -1,4 +1,4 @@
-/* What `hpsgd` asks of a job spec: its local step is plain SGD. */
+/* What `hpsgd` requires of a job spec: its local step is plain SGD. */
 #include "job/strategies/strategies.h"
 
 void hpsgd_check(const struct jobspec *spec, struct jsonx_problems *problems)

@@ -1,4 +1,4 @@
-/* What several strategies' checks ask: see strategies.h. */
+/* What the checks of several strategies share: see strategies.h. */
 #include "job/strategies/strategies.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* What `softsync` asks of a job spec. */
+/* What `softsync` requires of a job spec. */
 #include "job/strategies/strategies.h"
 
 void softsync_check(const struct jobspec *spec, struct jsonx_problems *problems)

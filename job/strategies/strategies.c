@@ -80,7 +80,7 @@ static strategy_check_fn *const checks[CAT_COUNT] = {
 #undef ENTRY
 };
 
-/* What every parameter server asks for. */
+/* Checks what every parameter server requires. */
 static void check_server(const struct jobspec *spec, struct jsonx_problems *problems)
 {
     const char *name = catalog_get(spec->strategy.type)->name;

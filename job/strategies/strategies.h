@@ -1,6 +1,6 @@
-/* What strategies ask of the rest of a job spec, beyond the ranges of their parameters. A strategy
- * that asks for something has a file here with its check, which the line CHECK of
- * job/spec/catalog.def names; a strategy that does not has none. Inside job/ only. */
+/* What strategies require of the rest of a job spec, beyond the ranges of their parameters. A
+ * strategy with such requirements has a file here with its check, which the line CHECK of
+ * job/spec/catalog.def names. Inside job/ only. */
 #ifndef JOB_STRATEGIES_H
 #define JOB_STRATEGIES_H
 

@@ -1,7 +1,7 @@
-/* What follows from the jobs of a sweep: see runs.h. Successive halving is that of Jamieson and
- * Talwalkar (2016): of n trials in a rung, the best n/eta (rounded down, at least one) go on. A
- * trial whose jobs did not all succeed with a finite metric does not go on; of equal ones, the
- * earlier does.
+/* Computes what follows from the jobs of a sweep: see runs.h. Successive halving is that of
+ * Jamieson and Talwalkar (2016): of n trials in a rung, the best n/eta (rounded down, at least one)
+ * go on. A trial whose jobs did not all succeed with a finite metric does not go on; of equal ones,
+ * the earlier does.
  */
 #include "job/sweep/runs.h"
 
@@ -84,7 +84,7 @@ struct sweep_score sweep_score_of(const struct sweep *s, const struct sweep_runs
     return out;
 }
 
-/* Puts the place of the rung's best trial that is not taken into *place. */
+/* Finds the rung's best trial that is not taken yet: its index goes into *place. */
 static bool find_best(const struct sweep *s, const struct sweep_runs *runs,
                       const struct sweep_rung *rung, const bool *taken, int *place, double *score)
 {
@@ -99,7 +99,7 @@ static bool find_best(const struct sweep *s, const struct sweep_runs *runs,
     return *place >= 0;
 }
 
-/* The trials of the rung above a closed one, in their order. */
+/* Fills the rung above a closed one with its trials, in their order. */
 static void promote(const struct sweep *s, const struct sweep_runs *runs,
                     const struct sweep_rung *below, struct sweep_rung *out)
 {
@@ -165,7 +165,7 @@ int sweep_best(const struct sweep *s, const struct sweep_runs *runs, double *sco
 
 /* ---- what comes next ------------------------------------------------------------------------- */
 
-/* Where the list has the trial's job of a rung. */
+/* The index of the trial's job of a rung in the list. */
 static int find_run(const struct sweep *s, const struct sweep_rung *rung, int trial, int seed)
 {
     for (int i = 0; i < rung->n; i++) {

@@ -21,7 +21,7 @@ enum { SWEEP_JOB = 17, SWEEP_RUNS = 2 * SWEEP_TRIALS };
 
 struct sweep_run {
     char job[SWEEP_JOB];
-    enum job_state state; /* the newest that is known; of a job that was deleted: cancelled */
+    enum job_state state; /* the newest known state; a deleted job counts as cancelled */
     double metric;        /* NaN: there is none (yet), or it is not finite */
 };
 struct sweep_runs {
@@ -39,7 +39,8 @@ int sweep_runs_read(struct sweep_runs *runs, const json_t *json, struct err *e);
 struct sweep_rung {
     int trials[SWEEP_TRIALS];
     int n;       /* trials */
-    int first;   /* of its jobs in runs->all; those that were submitted end with the list */
+    int first;   /* index of its first job in runs->all; its submitted jobs go on to the list's
+                    end */
     bool closed; /* all its jobs were submitted and have ended */
 };
 /* Fills in rung number `rung`; false: its trials are not known yet because a rung below it is not
@@ -50,7 +51,7 @@ bool sweep_rung_get(const struct sweep *s, const struct sweep_runs *runs, int ru
 /* How many of a rung's trials go on to the next one, if so many have a result. */
 int sweep_kept(const struct sweep *s, int trials);
 
-/* What a trial has reached in a rung. */
+/* A trial's result in a rung. */
 struct sweep_score {
     bool counts;   /* every seed succeeded, with a metric */
     double mean;   /* over the seeds that have a metric; NaN: none has */
@@ -63,9 +64,9 @@ struct sweep_score sweep_score_of(const struct sweep *s, const struct sweep_runs
 int sweep_best(const struct sweep *s, const struct sweep_runs *runs, double *score);
 
 enum sweep_next { SWEEP_SUBMIT, SWEEP_WAIT, SWEEP_DONE };
-/* What comes next: the job *id is to be submitted (and added to the list), going on from *before
- * (in the list; -1: from the start); nothing as long as its jobs run; or nothing any more. The
- * budget is the caller's to look at. */
+/* What comes next. Either the job *id is to be submitted and added to the list, going on from
+ * *before (an index in the list; -1: from the start); or nothing while jobs run; or nothing any
+ * more. The caller checks the budget. */
 enum sweep_next sweep_next(const struct sweep *s, const struct sweep_runs *runs,
                            struct sweep_run_id *id, int *before);
 

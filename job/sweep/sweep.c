@@ -9,7 +9,7 @@
 
 #include "job/spec/fields.h"
 
-enum { NAME_BYTES = 100 }; /* room for "-12-r3-s2" behind it */
+enum { NAME_BYTES = 100 }; /* leaves room for "-12-r3-s2" after it */
 
 static const struct catalog_param top_params[] = {
     {"parallel", PARAM_INT, 0, 1, 1, 256, NULL, NULL, "jobs at a time"},
@@ -76,7 +76,7 @@ static void read_range(struct sweep_parameter *p, struct fields *in, const json_
     }
 }
 
-/* How many values of a range a grid has. */
+/* Reads how many values of a range a grid has. */
 static void read_steps(struct sweep_parameter *p, struct fields *in, bool grid)
 {
     struct catalog_param steps = {"steps", PARAM_INT,          grid, 0, 2, SWEEP_VALUES, NULL,
@@ -97,7 +97,7 @@ static void read_steps(struct sweep_parameter *p, struct fields *in, bool grid)
     }
 }
 
-/* A pointer into the spec; false, and reported where it is wrong. */
+/* Reads a pointer into the spec. false: it is wrong, which is reported. */
 static bool read_place(char place[SWEEP_POINTER], struct fields *in, const char *key, bool required)
 {
     const char *pointer = fields_text(in, key, required, SWEEP_POINTER);
@@ -277,7 +277,7 @@ static void read_metric(struct sweep *s, struct fields *f)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* How many combinations a grid has; more than SWEEP_TRIALS are a mistake. */
+/* Counts the combinations of a grid; more than SWEEP_TRIALS are a mistake. */
 static void count_trials(struct sweep *s, struct fields *f)
 {
     double n = 1;
@@ -296,7 +296,7 @@ static void count_trials(struct sweep *s, struct fields *f)
     s->trials = n > SWEEP_TRIALS ? 0 : (int)n;
 }
 
-/* Cut where it is too long, between two characters. */
+/* Takes the name. It is cut between two characters if it is too long. */
 static void take_name(struct sweep *s, const char *name)
 {
     size_t n = strlen(name) < NAME_BYTES ? strlen(name) : NAME_BYTES - 1;

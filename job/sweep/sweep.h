@@ -40,8 +40,8 @@ enum sweep_method { SWEEP_GRID, SWEEP_RANDOM, SWEEP_HALVING };
 struct sweep_parameter {
     char pointer[SWEEP_POINTER]; /* RFC 6901, into the spec */
     enum sweep_scale scale;
-    const json_t *values; /* of SWEEP_CHOICE: an array, borrowed from sweep.json */
-    double least, most;   /* of the others */
+    const json_t *values; /* SWEEP_CHOICE: an array, borrowed from sweep.json */
+    double least, most;   /* the other kinds */
     int steps;            /* values of a range in a grid */
 };
 
@@ -50,32 +50,33 @@ struct sweep {
     struct sweep_parameter parameters[SWEEP_PARAMETERS];
     int n_parameters;
     enum sweep_method method;
-    int trials;                    /* of a grid: how many combinations there are */
-    uint64_t seed;                 /* of what is drawn */
+    int trials;                    /* in a grid: the number of combinations */
+    uint64_t seed;                 /* seed of the drawing */
     int eta, n_rungs;              /* n_rungs: 1 unless halving */
     int rungs[SWEEP_RUNGS];        /* epochs, rising; of halving only */
-    char epochs_at[SWEEP_POINTER]; /* where a program takes them, too; "": it asks for none */
-    short order[SWEEP_TRIALS];     /* of a drawing among few combinations: each comes once */
-    int n_order;                   /* 0: there are more, and each trial is drawn by itself */
+    char epochs_at[SWEEP_POINTER]; /* where a program also takes the epochs; "": it takes none */
+    short order[SWEEP_TRIALS];     /* for a drawing among few combinations: each comes once */
+    int n_order;                   /* 0: there are many, and each trial is drawn by itself */
     char metric[24];               /* a key of the job's `metrics` */
     bool greatest;                 /* the greatest value is the best */
     int parallel;                  /* jobs at a time */
-    int nodes;                     /* that these ask for in all; 0: no limit */
+    int nodes;                     /* nodes that these jobs may ask for in all; 0: no limit */
     int seeds;
     json_t *json; /* the document with its defaults; owned */
 };
 
-/* What a list of names of `metric` is checked against, and what /openapi.json says. */
+/* The names of `metric`, for checks and for /openapi.json. */
 #define SWEEP_METRICS "test_accuracy|best_test_accuracy|test_loss|train_loss|samples_per_second"
 
 /* Checks all but the spec, which is a job's (sweep_run_spec gives what to check). Every mistake
  * goes into `problems`; 0 or negative. `sweep` needs sweep_release either way. */
 int sweep_parse(struct sweep *sweep, const json_t *json, struct jsonx_problems *problems);
-/* What a sweep asks of its jobs' specs beyond what a job's has to be; pointers are into the spec.
- */
+/* Checks what a sweep requires of its jobs' specs beyond a job's own rules. Pointers are into the
+ * spec.
+ * */
 void sweep_check_run(const struct sweep *sweep, const struct jobspec *spec,
                      struct jsonx_problems *problems);
-/* As sweep_parse, of a document that was checked before: ERR_DATA says what is wrong with it. */
+/* As sweep_parse(), for a document that was checked before. ERR_DATA says what is wrong with it. */
 int sweep_read(struct sweep *sweep, const json_t *json, struct err *e);
 void sweep_release(struct sweep *sweep);
 
@@ -83,7 +84,7 @@ void sweep_release(struct sweep *sweep);
 
 /* The trial's value of one parameter. New reference. */
 json_t *sweep_value(const struct sweep *sweep, int trial, int parameter);
-/* All of them, in the order of the parameters: {"/optimizer/learning_rate": 0.01, …}. */
+/* All values, in the order of the parameters: {"/optimizer/learning_rate": 0.01, …}. */
 json_t *sweep_settings(const struct sweep *sweep, int trial);
 
 /* One job of a sweep. */
@@ -96,9 +97,9 @@ struct sweep_run_id {
  * parameter's number then, and how many there are for `epochs_at`. */
 json_t *sweep_run_spec(const struct sweep *sweep, const char *id, struct sweep_run_id run,
                        const char *before, int *failed);
-/* Shuffles the combinations where they are few; once the rest of the sweep is read. */
+/* Shuffles the combinations if they are few. Call it once the rest of the sweep is read. */
 void sweep_shuffle(struct sweep *sweep);
-/* Nodes that a job of this trial asks for; on virtual ones 0. */
+/* The number of nodes for which a job of this trial asks; 0 with a virtual cluster. */
 int sweep_workers(const struct sweep *sweep, int trial);
 
 #endif

@@ -1,9 +1,9 @@
 /* Which settings the trials of a sweep have, and the specs of their jobs: see sweep.h.
  *
- * A grid counts like a clock whose last parameter turns fastest. What is drawn is a pure function
+ * A grid counts like a clock whose last parameter turns fastest. Drawn values are a pure function
  * of the method's seed, the parameter and the trial (common/rng.h), so a coordinator that starts
- * again finds the same trials. Of few combinations none is drawn twice before each was: they are
- * shuffled, and the trials go through them.
+ * again finds the same trials. If there are few combinations, they are shuffled and the trials go
+ * through them, so none comes twice before each came once.
  */
 #include <ctype.h>
 #include <math.h>
@@ -18,7 +18,8 @@ enum { DIGITS = 6, TOKEN = 128, SHUFFLE = 1000 /* a stream that no parameter has
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* Of a grid; in a drawing those of a range of whole numbers, and none of another one. */
+/* How many values a parameter has in a grid. In a drawing only a range of whole numbers has a
+ * number of values. */
 static int values_of(const struct sweep_parameter *p)
 {
     if (p->scale == SWEEP_CHOICE || p->steps > 0) {
@@ -36,7 +37,7 @@ static double rounded(double x)
     return strtod(text, NULL);
 }
 
-/* `share` from 0 to 1 of the way through a range. */
+/* The value at `share`, from 0 to 1, of a range. */
 static json_t *within(const struct sweep_parameter *p, double share)
 {
     double x = p->scale == SWEEP_LOG ? exp(log(p->least) + share * (log(p->most) - log(p->least)))
@@ -111,7 +112,7 @@ json_t *sweep_settings(const struct sweep *s, int trial)
 
 /* ---- specs ----------------------------------------------------------------------------------- */
 
-/* The first token of a pointer behind its slash, unescaped; returns what follows it. */
+/* Reads the first token of a pointer, after its slash, unescaped. Returns what follows. */
 static const char *next_token(const char *pointer, char out[TOKEN])
 {
     size_t n = 0;
@@ -128,7 +129,7 @@ static const char *next_token(const char *pointer, char out[TOKEN])
     return at;
 }
 
-/* The number that a token is, below `size`; negative: it is none. */
+/* A token as an index below `size`; negative: it is none. */
 static long index_of(const char *token, size_t size)
 {
     char *end;
@@ -136,8 +137,8 @@ static long index_of(const char *token, size_t size)
     return isdigit((unsigned char)token[0]) && !*end && i < (long)size ? i : -1;
 }
 
-/* Puts a value where a pointer leads; objects on the way that are missing are made. Takes `value`.
- */
+/* Sets the value at a pointer, and makes missing objects on the way. Takes `value`.
+ * */
 static bool set_at(json_t *root, const char *pointer, json_t *value)
 {
     char token[TOKEN];
@@ -162,14 +163,14 @@ static bool set_at(json_t *root, const char *pointer, json_t *value)
     }
 }
 
-/* What a program is given there is text. */
+/* Is the value at this pointer a text for a program? */
 static bool is_text(const char *pointer)
 {
     return strncmp(pointer, "/program/args/", 14) == 0 ||
            strncmp(pointer, "/program/env/", 13) == 0;
 }
 
-/* As set_at; a number becomes text where texts stand. */
+/* As set_at(), but a number becomes text where a program needs text. */
 static bool set_setting(json_t *spec, const char *pointer, json_t *value)
 {
     if (json_is_number(value) && is_text(pointer)) {
@@ -181,7 +182,7 @@ static bool set_setting(json_t *spec, const char *pointer, json_t *value)
     return set_at(spec, pointer, value);
 }
 
-/* The tag that all jobs of a sweep have: "sweep:ID". */
+/* Adds the tag of all jobs of a sweep: "sweep:ID". */
 static void set_tag(json_t *spec, const char *id)
 {
     char tag[32];
