@@ -192,8 +192,7 @@ static bool take_answer(struct launch *l, int *code, struct err *e)
 }
 
 /* Will nobody answer? The host may be lost, or another agent may have joined for it, with another
- * key.
- * */
+ * key. */
 static bool is_agent_gone(struct launch *l, struct err *e)
 {
     json_t *host = store_host_get(l->store, l->host, NULL);

@@ -6,8 +6,7 @@
  *   lease_lost        another coordinator has it: stop without a further change
  *
  * If the lease belongs to a coordinator of this folder and this boot, the holder of the folder's
- * lock knows that it has ended, and takes the lease at once. No process is judged by its number.
- * */
+ * lock knows that it has ended, and takes the lease at once. No process is judged by its number. */
 #ifndef COORDINATOR_LEASE_H
 #define COORDINATOR_LEASE_H
 

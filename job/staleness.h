@@ -33,8 +33,7 @@ json_t *staleness_json(const struct staleness *s);
  * recent: of the last 100 per worker. Workers without gradients do not count in node_mean. */
 json_t *staleness_job_json(const struct staleness *const *workers, int n, bool recent);
 /* Reads what staleness_dump() wrote. Negative: it is malformed, and `s` is as after
- * staleness_init().
- * */
+ * staleness_init(). */
 int staleness_read(struct staleness *s, const json_t *j);
 /* From the dumps of all workers of an earlier attempt: takes this worker's dump, and if there are
  * fewer workers now, its share of the dumps of missing workers, so that no gradient is forgotten.

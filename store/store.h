@@ -202,8 +202,7 @@ void store_overview_release(struct store_overview *o); /* empties it */
 
 /* ---- owners of jobs (jobs/owners.c) ---------------------------------------------------------- */
 /* The owners of these jobs (array of ids): an array of names, "" where a job has no owner or does
- * not exist.
- * */
+ * not exist. */
 json_t *store_job_owners(struct store *s, const json_t *ids, struct err *e);
 /* What each owner has: {NAME: {"queued", "running" (with jobs that begin or end), "paused",
  * "ended": numbers of jobs, "nodes": how many they hold, "disk_bytes": of their folders}}. It reads
@@ -307,8 +306,8 @@ int store_nodes_put(struct store *s, const json_t *nodes,
  * some seconds. */
 int store_gpu_put(struct store *s, const char *node, const json_t *gpu, struct err *e);
 /* Adds "state" (ready busy resting draining disabled lost), "job", "heartbeat_age_seconds",
- * "failures" (attempts in a row that failed through it) and "rest": null or {"seconds", "reason"}
- * */
+ * "failures" (attempts in a row that failed through it) and "rest": null or {"seconds",
+ * "reason"} */
 json_t *store_node_get(struct store *s, const char *name, struct err *e);
 json_t *store_nodes(struct store *s, struct err *e); /* array, by name */
 bool store_node_silent(const json_t *node);          /* lost, whatever an operator asked for it */

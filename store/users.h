@@ -7,8 +7,8 @@
  *   key of the attempt's ranks ──► password of ranks.JOB.ATTEMPT.HOST   ─┴─ both sides derive it
  *
  * No password travels. Redis keeps these users in memory: after its restart they are made again.
- * Only Redis over TCP has users, and the coordinator's own must have ACL SETUSER and ACL DELUSER.
- * */
+ * Only Redis over TCP has users, and the coordinator's own must have ACL SETUSER and ACL
+ * DELUSER. */
 #ifndef STORE_USERS_H
 #define STORE_USERS_H
 

@@ -6,8 +6,7 @@
 
 #include "common/log.h"
 
-/* The bookmark stays before what waits for the gate, so the next coordinator reads that again.
- * */
+/* The bookmark stays before what waits for the gate, so the next coordinator reads that again. */
 int monitor_save(struct monitor *m, struct err *e)
 {
     struct bookmark b;

@@ -8,8 +8,7 @@
  * A fact counts for the attempt whose rank sent it. Facts that an attempt left unread are read
  * before the next one starts, and only results among them count (evaluations, saved files, what a
  * device measured). Later facts come from processes that should have ended; they are dropped and
- * counted.
- * */
+ * counted. */
 #include "coordinator/monitor/parts.h"
 
 #include <math.h>

@@ -97,8 +97,7 @@ static int64_t samples_of(const struct prediction *p, bool server, int batch)
 }
 
 /* Waits until all runs have ended, and stops those that take too long. The first failure is the
- * error.
- * */
+ * error. */
 static int wait_all(const pid_t *pids, int count, struct err *e)
 {
     double until = clock_now() + limit_seconds;

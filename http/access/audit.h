@@ -46,8 +46,7 @@ struct audit_query {
     int limit;
 };
 /* {"entries": [newest first], "next": cursor or null}. ERR_INVALID: the cursor or `since` is not
- * valid.
- * */
+ * valid. */
 json_t *audit_read(struct audit *a, const struct audit_query *q, struct err *e);
 
 #endif

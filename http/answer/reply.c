@@ -161,8 +161,7 @@ static ssize_t read_nothing(void *ctx, uint64_t position, char *out, size_t most
 
 /* A response without a body. libmicrohttpd sends the length of every response that has one, and
  * "chunked" for others. A 304 may send only the length of its file or text (RFC 9110, 8.6), so it
- * gets that length.
- * */
+ * gets that length. */
 static struct MHD_Response *nothing_of(uint64_t bytes)
 {
     return MHD_create_response_from_callback(bytes, 64, read_nothing, NULL, NULL);

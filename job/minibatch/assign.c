@@ -157,8 +157,7 @@ static void split_equally(int B, int workers, int *sizes)
 }
 
 /* Splits in proportion to the weights, within the bounds: as for nodes whose speeds are the
- * weights.
- * */
+ * weights. */
 static bool split_by_weights(const struct batching_spec *b, int workers, int *sizes)
 {
     double a[SPEC_WORKERS] = {0}, k[SPEC_WORKERS], most = 0;

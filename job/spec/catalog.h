@@ -1,5 +1,5 @@
-/* The catalogue as a table: see job/spec/catalog.def. Everything here is static and lives for ever.
- * */
+/* The catalogue as a table: see job/spec/catalog.def. Everything here is static and lives for
+ * ever. */
 #ifndef JOB_SPEC_CATALOG_H
 #define JOB_SPEC_CATALOG_H
 

@@ -48,8 +48,7 @@ const char *fields_text(struct fields *f, const char *key, bool required, size_t
 /* The same of a name, by the rule of names (common/text/text.h). */
 const char *fields_name(struct fields *f, const char *key, bool required, size_t max);
 /* The catalogue's entry that `key` names. If it is not given: the entry `fallback`; fallback NULL:
- * an error.
- * */
+ * an error. */
 const struct catalog_entry *fields_entry(struct fields *f, const char *key, enum catalog_kind kind,
                                          const char *fallback);
 /* Reports a problem of one key. */

@@ -20,8 +20,7 @@ static json_t *number_of(const struct catalog_param *p, double value)
 }
 
 /* Adds a number. A default outside the bounds means "none", which a spec says by leaving the key
- * out.
- * */
+ * out. */
 static void add_number(json_t *j, const struct catalog_param *p)
 {
     json_object_set_new(j, "type", json_string(p->kind == PARAM_INT ? "integer" : "number"));

@@ -72,8 +72,7 @@ struct sweep {
  * goes into `problems`; 0 or negative. `sweep` needs sweep_release either way. */
 int sweep_parse(struct sweep *sweep, const json_t *json, struct jsonx_problems *problems);
 /* Checks what a sweep requires of its jobs' specs beyond a job's own rules. Pointers are into the
- * spec.
- * */
+ * spec. */
 void sweep_check_run(const struct sweep *sweep, const struct jobspec *spec,
                      struct jsonx_problems *problems);
 /* As sweep_parse(), for a document that was checked before. ERR_DATA says what is wrong with it. */

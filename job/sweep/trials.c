@@ -137,8 +137,7 @@ static long index_of(const char *token, size_t size)
     return isdigit((unsigned char)token[0]) && !*end && i < (long)size ? i : -1;
 }
 
-/* Sets the value at a pointer, and makes missing objects on the way. Takes `value`.
- * */
+/* Sets the value at a pointer, and makes missing objects on the way. Takes `value`. */
 static bool set_at(json_t *root, const char *pointer, json_t *value)
 {
     char token[TOKEN];

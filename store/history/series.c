@@ -179,8 +179,7 @@ static void answer_points(struct query *q, int k, const struct point *points, in
 /* Answers samples per second of the job, over windows of steps: the samples of a window, divided by
  * the time from the last step before it to its own last step. A window has at least four steps.
  * Where each gradient is a step, it has at least two gradients of every worker, since single steps
- * of several workers may end at the same time.
- * */
+ * of several workers may end at the same time. */
 static int answer_rate(struct query *q, int k, int workers, struct err *e)
 {
     int64_t a, b, n = 0;

@@ -10,8 +10,8 @@
  * The server is a daemon: it outlives a killed coordinator, and the next one finds it by the
  * socket. It syncs each write before it answers (appendfsync always), so an accepted job survives a
  * power cut. A socket on which no server answers is stale and is removed. A server of this folder
- * that has lost its socket is ended first, because two servers would destroy the append-only file.
- * */
+ * that has lost its socket is ended first, because two servers would destroy the append-only
+ * file. */
 #include "store/internal.h"
 
 #include <dirent.h>

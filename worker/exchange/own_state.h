@@ -25,8 +25,7 @@ struct own_state {
 #define OWN_STATE_AWAY 1
 /* Returned by rank_env.give in place of 0: the program is at an epoch's end. What it does there (it
  * evaluates, its schedules step) is not in the state yet, and comes after the evaluation that is
- * due.
- * */
+ * due. */
 #define OWN_STATE_AT_EPOCH_END 2
 
 /* How many floats hold so many bytes. */

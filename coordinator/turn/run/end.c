@@ -61,8 +61,7 @@ static struct failure early_end(const struct run *r)
 }
 
 /* Why an attempt failed: by what the coordinator saw, else by a rank's report, else by what the
- * launcher tells.
- * */
+ * launcher tells. */
 static struct failure attempt_failure(const struct run *r)
 {
     const struct ended *end = outcome_of(r);

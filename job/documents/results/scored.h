@@ -10,8 +10,7 @@
  *   {"error": {"code", "message", "hint"}}
  *
  * Only counts are kept; writer and reader compute the rest from the confusion matrix. A sample's
- * picture is there only if it was asked for and samples are pictures.
- * */
+ * picture is there only if it was asked for and samples are pictures. */
 #ifndef JOB_DOCUMENTS_RESULTS_SCORED_H
 #define JOB_DOCUMENTS_RESULTS_SCORED_H
 

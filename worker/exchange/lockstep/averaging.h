@@ -9,8 +9,7 @@ enum average { AVERAGE_NONE, AVERAGE_GROUP, AVERAGE_ALL };
 
 struct averaging_policy {
     /* With which average step `step` ends; steps count from 1. `epoch`: the training done by then.
-     * All ranks must get the same answer. The job's last step always ends with AVERAGE_ALL.
-     * */
+     * All ranks must get the same answer. The job's last step always ends with AVERAGE_ALL. */
     enum average (*after)(const struct jobspec *spec, int64_t step, double epoch);
     bool groups; /* AVERAGE_GROUP is among the answers */
 };

@@ -73,8 +73,7 @@ static int end_sum(struct averaging *s, struct allreduce *over, struct err *e)
     return rc;
 }
 
-/* Sums the n gathered floats, without words; with a weight, where ranks have one.
- * */
+/* Sums the n gathered floats, without words; with a weight, where ranks have one. */
 static int sum(struct averaging *s, struct allreduce *over, size_t n, const struct interval *since,
                struct err *e)
 {

@@ -1,8 +1,7 @@
 /* How hpsgd goes on without a lost worker where users' programs have made the steps, which cannot
  * be undone (docs/decisions/0085). If any worker has received the sum, it sends it to those that
  * lack it. Else all launch the sum once more, each with its own part, which it has kept. See
- * hpsgd_parts.h.
- * */
+ * hpsgd_parts.h. */
 #include "kernels/flat.h"
 #include "worker/exchange/lockstep/hpsgd_parts.h"
 

@@ -4,8 +4,8 @@
  *   n = W: c = 1, which is asgd      n = 1: c = W, and with a blocking pull it is sync
  *
  * The learning rate may be divided by n, or each gradient's by its own staleness. With a free pull
- * the staleness is (W-1)/c on average, with a blocking one W/c - 1 (docs/semantics.md#staleness).
- * */
+ * the staleness is (W-1)/c on average, with a blocking one W/c - 1
+ * (docs/semantics.md#staleness). */
 #include "worker/exchange/server/softsync.h"
 
 static int group(const struct rank_env *env)
