@@ -180,14 +180,20 @@ static bool kill_if(const struct guard *g, struct store **s,
     return true;
 }
 
-/* Until the worker has joined or died. One that hangs is given up by the coordinator, which counts
- * it as lost again: it is killed. */
+/* A newcomer that hangs counts as lost again. Where it was let in before it hung, and has not closed
+ * the pipe yet, it counts as silent. */
+static bool is_given_up(const struct control *c, int rank)
+{
+    return control_has_lost(c, rank) || control_has_silent(c, rank);
+}
+
+/* Until the worker has joined or died. It is killed if the coordinator gives it up. */
 static void watch_join(struct guard *g)
 {
     struct pollfd joining = {.fd = g->joining};
     struct store *s = NULL;
     while (poll(&joining, 1, look_ms) <= 0 && !told_to_end &&
-           !kill_if(g, &s, control_has_lost, "a worker that did not join is killed")) {
+           !kill_if(g, &s, is_given_up, "a worker that did not join is killed")) {
     }
     store_close(s);
     close(g->joining);
