@@ -180,8 +180,8 @@ static bool kill_if(const struct guard *g, struct store **s,
     return true;
 }
 
-/* A newcomer that hangs counts as lost again. Where it was let in before it hung, and has not closed
- * the pipe yet, it counts as silent. */
+/* A newcomer that hangs counts as lost again. Where it was let in before it hung, and has not
+ * closed the pipe yet, it counts as silent. */
 static bool is_given_up(const struct control *c, int rank)
 {
     return control_has_lost(c, rank) || control_has_silent(c, rank);
