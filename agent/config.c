@@ -19,6 +19,7 @@
 #include "common/path.h"
 #include "common/machine/probe.h"
 #include "common/process/proc.h"
+#include "common/version.h"
 #include "job/node/node.h"
 #include "store/store.h"
 
@@ -269,6 +270,10 @@ int agent_config_read(struct agent_config *c, const struct gpus *gpus, int argc,
     int rc = manual_begin(&manual, argc, argv, &c->options, e);
     if (rc != 0) {
         return rc;
+    }
+    if (opt_flag(c->options, "version")) {
+        printf("evenstep-agent %s\n", EVENSTEP_VERSION);
+        return OPT_HELPED;
     }
     c->store = opt_string(c->options, "store");
     c->cache_bytes = (int64_t)opt_int(c->options, "data-limit") * 1000000;

@@ -23,7 +23,6 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/process/notify.h"
-#include "common/version.h"
 #include "job/documents/hosts/joining.h"
 #include "job/hostkey.h"
 #include "job/node/node.h"
@@ -336,10 +335,6 @@ int main(int argc, char **argv)
     static struct agent a; /* too large for a stack */
     struct err e = {0};
     char quoted[700], path[PATH_MAX];
-    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
-        printf("evenstep-agent %s\n", EVENSTEP_VERSION);
-        return 0;
-    }
     a.gpus = gpus_open();
     int rc = agent_config_read(&a.config, a.gpus, argc - 1, argv + 1, &e);
     if (rc == 0) {
