@@ -36,9 +36,15 @@ bool lockstep_leaves(const struct lockstep *l, struct work *out)
     return l->at.stop || l->at.pause;
 }
 
+/* May the run end where the cursor stands? */
+static bool may_end_at(const struct lockstep *l, const struct cursor *at)
+{
+    return l->env->program.open && at->position == 0;
+}
+
 bool lockstep_may_end(const struct lockstep *l)
 {
-    return l->env->program.open && l->at.cursor.position == 0;
+    return may_end_at(l, &l->at.cursor);
 }
 
 static void take_next(struct lockstep *l, struct work *out)
@@ -60,8 +66,7 @@ static void take_next(struct lockstep *l, struct work *out)
 static bool is_followed(const struct lockstep *l, const struct cursor *after, int64_t applied,
                         int64_t step)
 {
-    bool may_end = l->env->program.open && after->position == 0;
-    return !cursor_done(after) && !may_end &&
+    return !cursor_done(after) && !may_end_at(l, after) &&
            !agenda_is_due(&l->at.agenda, applied, step + 1, l->began);
 }
 
