@@ -28,16 +28,33 @@ static void expect_file(const char *dir, const char *name, const char *text)
     unlink(path);
 }
 
-/* mpirun tags what it reads of a rank at once, wherever that ends. */
-static void lines_that_mpirun_has_torn_are_whole_again(void **state)
+/* dir: becomes the job's folder, and is used as long as the result. */
+static struct logs open_logs(char *dir, int ranks)
 {
-    char dir[] = "/tmp/evenstep-logs-XXXXXX", path[60];
-    (void)state;
+    struct logs l = {.job_dir = dir, .ranks = ranks};
+    char path[60];
     assert_non_null(mkdtemp(dir));
     snprintf(path, sizeof path, "%s/logs", dir);
     assert_int_equal(mkdir(path, 0755), 0);
-    struct logs l = {.job_dir = dir, .ranks = 2};
     snprintf(l.output, sizeof l.output, "%s/attempt-1.out", dir);
+    return l;
+}
+
+static void remove_logs(const struct logs *l)
+{
+    char path[60];
+    unlink(l->output);
+    snprintf(path, sizeof path, "%s/logs", l->job_dir);
+    rmdir(path);
+    rmdir(l->job_dir);
+}
+
+/* mpirun tags what it reads of a rank at once, wherever that ends. */
+static void lines_that_mpirun_has_torn_are_whole_again(void **state)
+{
+    char dir[] = "/tmp/evenstep-logs-XXXXXX";
+    (void)state;
+    struct logs l = open_logs(dir, 2);
     write_file(l.output,
                "[1,0]<stderr>:first\n"
                "[1,0]<stderr>:to[1,0]<stderr>:rn\n"
@@ -48,21 +65,15 @@ static void lines_that_mpirun_has_torn_are_whole_again(void **state)
     expect_file(dir, "rank-0.log", "first\ntorn\nby another\n");
     expect_file(dir, "rank-1.log", "another's [1,2] text\n");
     expect_file(dir, "attempt.log", "mpirun's own\n");
-    unlink(l.output);
-    rmdir(path);
-    rmdir(dir);
+    remove_logs(&l);
 }
 
 /* The rest of a line may come with the next turn. The alarm ends a reader that waits for it. */
 static void a_line_without_its_end_waits_for_it(void **state)
 {
-    char dir[] = "/tmp/evenstep-logs-XXXXXX", path[60];
+    char dir[] = "/tmp/evenstep-logs-XXXXXX";
     (void)state;
-    assert_non_null(mkdtemp(dir));
-    snprintf(path, sizeof path, "%s/logs", dir);
-    assert_int_equal(mkdir(path, 0755), 0);
-    struct logs l = {.job_dir = dir, .ranks = 1};
-    snprintf(l.output, sizeof l.output, "%s/attempt-1.out", dir);
+    struct logs l = open_logs(dir, 1);
     write_file(l.output, "[1,0]<stderr>:whole\n[1,0]<stderr>:ha");
     alarm(60);
     logs_read(&l, true);
@@ -70,9 +81,7 @@ static void a_line_without_its_end_waits_for_it(void **state)
     write_file(l.output, "[1,0]<stderr>:whole\n[1,0]<stderr>:half\n");
     logs_read(&l, true);
     expect_file(dir, "rank-0.log", "whole\nhalf\n");
-    unlink(l.output);
-    rmdir(path);
-    rmdir(dir);
+    remove_logs(&l);
 }
 
 int main(void)

@@ -148,6 +148,19 @@ static void another_coordinator_knows_it_too(void **state)
     assert_true(c.n_lost == 2 && c.sizes[0] == 96 && c.sizes[1] == 0 && c.sizes[2] == 0);
 }
 
+/* Rank 1 dies and leaves, and this coordinator and another one tell of two rows. */
+static void assert_two_rows_missing(struct world *w, const char *id, struct departure *left)
+{
+    dies(w, id, 1);
+    tick(w, 0.5);
+    departs(w, id, left);
+    pass(w, 3);
+    assert_int_equal(number_of(w, id, "/rows_dropped"), 2);
+    world_new_coordinator(w);
+    pass(w, 3);
+    assert_int_equal(number_of(w, id, "/rows_dropped"), 2);
+}
+
 /* The server took three gradients of it, and it had sent the row of one. */
 static void another_coordinator_tells_of_its_missing_rows_too(void **state)
 {
@@ -155,14 +168,7 @@ static void another_coordinator_tells_of_its_missing_rows_too(void **state)
     struct world *w = world_serving(state, three, id);
     struct departure left = {.who = 1, .step = 412, .others = 2, .pushes = 3};
     staleness_add(&left.staleness, 3, 96);
-    dies(w, id, 1);
-    tick(w, 0.5);
-    departs(w, id, &left);
-    pass(w, 3);
-    assert_int_equal(number_of(w, id, "/rows_dropped"), 2);
-    world_new_coordinator(w);
-    pass(w, 3);
-    assert_int_equal(number_of(w, id, "/rows_dropped"), 2);
+    assert_two_rows_missing(w, id, &left);
 }
 
 /* The attempt has ended with the death of this rank, and the next one begins. */
@@ -333,14 +339,7 @@ static void one_that_dies_before_its_first_row_came_has_lost_them_all(void **sta
     staleness_add(&left.staleness, 1, 32);
     say_beat(w, id, 1, PHASE_COMPUTE, 0, 0);
     beat_all_but_1(w, id, PHASE_COMPUTE, PHASE_SERVE);
-    dies(w, id, 1);
-    tick(w, 0.5);
-    departs(w, id, &left);
-    pass(w, 3);
-    assert_int_equal(number_of(w, id, "/rows_dropped"), 2);
-    world_new_coordinator(w);
-    pass(w, 3);
-    assert_int_equal(number_of(w, id, "/rows_dropped"), 2);
+    assert_two_rows_missing(w, id, &left);
 }
 
 /* The keeper waits in the start for a word of the one that died. */
