@@ -25,7 +25,8 @@ def put(folder, name="counting", **changes):
                     "arguments": {"--rate": "number", "--curved": "flag", "--fault": "text",
                                   "--optimizer": "text", "--state": "flag", "--pause": "number",
                                   "--times": "number", "--on": "number", "--loop": "number",
-                                  "--steps": "number"}, **changes}))
+                                  "--steps": "number", "--change": "number",
+                                  "--after": "number"}, **changes}))
 
 
 def job(**program):
@@ -68,6 +69,16 @@ def test_a_program_that_the_operator_put_there_runs_and_is_seen(service):
     assert sorted(i for r in (0, 1)
                   for i in json.loads(service.artifact(id, f"rank-{r}.json"))["seen"]["1"]) == list(
                       range(256))
+
+
+def test_programs_that_drift_apart_twice_end_the_job_and_no_node_is_blamed(service):
+    """Of two, both have other parameters than the other."""
+    args = ["--change", "0", "--after", "5"]
+    id = service.submit({**job(name="counting", args=args), "max_restarts": 3})
+    failed = service.wait(id, "failed")
+    assert failed["error"]["code"] == "program" and failed["error"]["attempt"] == 2
+    assert "has other parameters than the others after step 8" in failed["error"]["message"]
+    assert not [n for n in service.get("nodes").json()["nodes"] if n["state"] == "resting"]
 
 
 def test_what_its_model_confuses_the_program_alone_knows(service):

@@ -60,8 +60,11 @@ static int next_version(struct attempts *a, const char *job)
  */
 static void refuse(struct attempts *a, const char *job, int attempt, const struct err *why)
 {
+    char *before = store_job_field(a->store, job, "error", NULL);
     struct failure f = failure_of(why->code, why->message, COORDINATOR, NULL, attempt);
+    failure_tell_before(&f, before);
     attempts_move(a, job, JOB_QUEUED, JOB_FAILED, &f, NULL);
+    free(before);
 }
 
 static struct plan *make_plan(struct attempts *a, const char *job, const struct jobspec *spec,

@@ -42,6 +42,18 @@ json_t *failure_json(const struct failure *f)
     return j;
 }
 
+void failure_tell_before(struct failure *f, const char *before)
+{
+    json_t *error = before ? json_loads(before, 0, NULL) : NULL;
+    const char *message = jsonx_string_at(error, "message");
+    size_t n = strlen(f->message);
+    if (message[0]) {
+        snprintf(f->message + n, sizeof f->message - n, "; the attempt before ended so: %s",
+                 message);
+    }
+    json_decref(error);
+}
+
 bool failure_repeats(const char *before, const struct failure *now)
 {
     json_t *error = now->code == ERR_PROGRAM && before ? json_loads(before, 0, NULL) : NULL;

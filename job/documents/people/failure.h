@@ -29,6 +29,9 @@ struct failure failure_of(enum err_code code, const char *message, int rank, con
 /* The failure of a lost rank: ERR_PEER, with a message that names it and says how it was lost. */
 struct failure failure_of_loss(const char *how, int rank, const char *node, int attempt);
 json_t *failure_json(const struct failure *f); /* new reference */
+/* Adds to the message how the attempt before this one ended. before: its failure as failure_json()
+ * prints it; NULL: none. */
+void failure_tell_before(struct failure *f, const char *before);
 /* Has the user's program ended as in the last attempt: with ERR_PROGRAM, in the same way, at the
  * same step, on any rank? Then another attempt would end in the same way. before: the last failure
  * as failure_json() prints it; NULL: none. */

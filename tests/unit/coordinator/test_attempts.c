@@ -294,6 +294,10 @@ static void what_is_invalid_for_fewer_workers_is_refused(void **state)
     pass(w, 1);
     assert_state(w, id, "failed");
     assert_text_of(w, id, "/error/code", "invalid");
+    char *error = store_job_field(w->store, id, "error", NULL);
+    assert_non_null(strstr(error, "the job cannot go on with 1 of its 2 workers"));
+    assert_non_null(strstr(error, "; the attempt before ended so: attempt 1 was lost"));
+    free(error);
 }
 
 static void a_stuck_rank_ends_the_attempt_and_is_named(void **state)

@@ -6,6 +6,7 @@
  *      mark       Σ ±x          Σ ±x          a sign by the element's index
  */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/log.h"
@@ -103,19 +104,22 @@ int marks_differ(struct program_engine *g, size_t mark, double off, struct err *
     if (!is_off(g, &r, off, of_ranks)) {
         return 0;
     }
-    err_set(
-        e, ERR_PEER,
-        "%s has other parameters than the others after step %lld, first in '%s': it changes them "
-        "between steps in a way of its own",
-        g->p->link.who, (long long)g->number + 1, r.of->name);
+    char why[200];
+    snprintf(why, sizeof(why),
+             "has other parameters than the others after step %lld, first in '%.60s': it changes "
+             "them between steps in a way of its own",
+             (long long)g->number + 1, r.of->name);
+    child_gave_up(&g->p->child, why);
+    bool again = g->p->incarnation > 0; /* in another attempt all programs begin alike */
+    err_set(e, again ? ERR_PEER : ERR_PROGRAM, "%s %s", g->p->link.who, why);
     err_hint(e, "%s",
-             g->p->incarnation > 0
+             again
                  ? "it was started again: if it computes its rate by a count of its own, "
                    "evenstep.steps(n) has the run's count"
                  : "code that changes parameters or gradients beside the optimizer must do the "
                    "same on every rank; layers that take their first values from a batch (ActNorm) "
                    "see one before prepare()");
-    return -ERR_PEER;
+    return -(int)e->code;
 }
 
 /* ---- of one program -------------------------------------------------------------------------- */
