@@ -32,6 +32,7 @@ PROGRAMS = {
     "early_stopping": (96, 2e-6),
     "filtered": (32, 2e-5),
     "forward_forward": (32, 2e-5),
+    "fourier": (32, 2e-5),
     "fractional_schedule": (32, 2e-5),
     "functional": (24, 2e-5),
     "gan": (96, 2e-5),

@@ -242,7 +242,7 @@ def test_a_target_network_that_prepare_has_comes_back(torch_programs, run_progra
 
 
 # one of two passes over a batch, whose first one moves buffers; masks that come with a later epoch
-@pytest.mark.parametrize("name", ["spectral_gan", "pruned"])
+@pytest.mark.parametrize("name", ["spectral_gan", "pruned", "fourier"])
 def test_buffers_that_move_come_back_as_the_step_began(torch_programs, run_programs, tmp_path,
                                                        name):
     done = run_killed(torch_programs, run_programs, name, tmp_path, 5, "backward")

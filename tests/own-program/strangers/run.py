@@ -20,6 +20,13 @@ DRAWN = {"drawn": drawn.Drawn, "keras_drawn": keras_drawn.Drawn}
 ARGUMENTS = {"mnist_argparse": ["--batch-size", "192"]}
 
 
+def _floats(tensor):
+    import torch
+
+    real = torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
+    return real.float().numpy()
+
+
 def _values(models):
     """Parameters and buffers of PyTorch modules, or parameters of a Keras model, by name. Beside
     the states of Keras' seeds, numbers of ten digits, no parameter would differ."""
@@ -30,7 +37,7 @@ def _values(models):
 
             named = {v.path: ops.convert_to_numpy(v) for v in model.trainable_variables}
         else:
-            named = {k: v.detach().float().numpy() for k, v in model.state_dict().items()}
+            named = {k: _floats(v.detach()) for k, v in model.state_dict().items()}
         values.update({f"{i}.{k}".replace("/", "."): v for k, v in named.items()})
     return values
 

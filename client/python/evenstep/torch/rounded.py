@@ -28,7 +28,7 @@ def watch(slots):
     draw = torch.Generator().manual_seed(1)
 
     def moved(gradient):
-        half = None if gradient.is_sparse else _half_of(gradient)
+        half = None if gradient.is_sparse or gradient.is_complex() else _half_of(gradient)
         if half is None:
             return gradient
         signs = torch.randint(2, gradient.shape, generator=draw).to(gradient) * 2 - 1

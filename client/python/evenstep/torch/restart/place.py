@@ -74,7 +74,7 @@ class Place:
         return not self._counts and self.passes.batches <= LOOKS_MOST
 
     def _parameters(self):
-        return sum(float(s.tensor.detach().sum()) for s in self.passes.blocks.slots)
+        return sum(float(s.tensor.detach().abs().sum()) for s in self.passes.blocks.slots)
 
     def _stands(self):
         """Has no optimizer stepped yet, and are parameters unchanged since the pass began? Then a

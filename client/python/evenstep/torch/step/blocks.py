@@ -3,7 +3,8 @@
 A float32 tensor in host memory becomes a view of its part of the block: `param.data` is replaced,
 the Parameter object stays, so optimizers made before or after see the same one. Each view has a
 storage of its own (one frombuffer), since torch.save writes whole storages. Any other tensor (on a
-GPU, bfloat16) keeps its memory and is copied where the rank reads or writes the block.
+GPU, bfloat16) keeps its memory and is copied where the rank reads or writes the block. A complex
+tensor is to the rank one of floats, with a last dimension of two.
 
 A program may move a parameter out of the block (`model.to()`): `check` compares addresses before
 every step and brings it back.
@@ -31,9 +32,21 @@ def plain(name):
     return name.replace("_orig_mod.", "")
 
 
+def _is_lazy(param):
+    return isinstance(param, torch.nn.parameter.UninitializedParameter)
+
+
 def may_train(param):
-    """A constant that is kept as a parameter (numbers of classes, a mask) is none."""
-    return param.requires_grad or param.is_floating_point()
+    """Not a constant that is kept as a parameter (numbers of classes, a mask), nor an empty one."""
+    if _is_lazy(param):
+        return True
+    floats = param.is_floating_point() or param.is_complex()
+    return (param.requires_grad or floats) and param.numel() > 0
+
+
+def _floats_of(tensor):
+    """How many floats of the block a tensor takes."""
+    return tensor.numel() * (2 if tensor.is_complex() else 1)
 
 
 def named_parameters(models):
@@ -73,16 +86,17 @@ def describe(models, optimizers):
     without_decay = {id(p) for g in groups if not g.get("weight_decay") for p in g["params"]}
     named, parameters = list(named_parameters(models)), []
     for name, p in named:
-        if isinstance(p, torch.nn.parameter.UninitializedParameter):
+        if _is_lazy(p):
             raise Error(
                 "parameter '%s' has no shape yet (a lazy module): run the model once before "
                 "prepare()" % name
             )
-        if not p.is_floating_point() or p.layout != torch.strided:
+        if not (p.is_floating_point() or p.is_complex()) or p.layout != torch.strided:
             raise Error("parameter '%s' is %s: only dense floats are trained" % (name, p.dtype))
-        entry = {"name": name, "shape": list(p.shape), "decay": id(p) not in without_decay}
+        laid = torch.view_as_real(p.detach()) if p.is_complex() else p
+        entry = {"name": name, "shape": list(laid.shape), "decay": id(p) not in without_decay}
         if not p.is_contiguous() and _is_dense(p):
-            entry["strides"] = list(p.stride())
+            entry["strides"] = list(laid.stride())
         parameters.append(entry)
     if not named:
         raise Error("the model has no parameters")
@@ -98,6 +112,7 @@ class Slot:
 
     def __init__(self, name, tensor, memory, first):
         self.name, self.tensor, self.first = name, tensor, first
+        self.dtype = torch.complex64 if tensor.is_complex() else torch.float32
         self.view = self._over(memory)
         self.at = self.view.data_ptr()
         self.inside = False  # the tensor's memory is the block's
@@ -106,11 +121,11 @@ class Slot:
         t, n = self.tensor, self.tensor.numel()
         if n == 0:
             return torch.empty(t.shape)
-        flat = torch.frombuffer(memory, dtype=torch.float32, count=n, offset=4 * self.first)
+        flat = torch.frombuffer(memory, dtype=self.dtype, count=n, offset=4 * self.first)
         return flat.as_strided(t.size(), t.stride()) if _is_dense(t) else flat.view(t.shape)
 
     def fits(self):
-        return self.tensor.dtype == torch.float32 and self.tensor.device.type == "cpu"
+        return self.tensor.dtype == self.dtype and self.tensor.device.type == "cpu"
 
     def move_in(self):
         """The tensor's memory becomes the block's, if it can; the block's values count."""
@@ -143,7 +158,7 @@ class Blocks:
         slots, first = [], 0
         for name, tensor in named:
             slots.append(Slot(name, tensor, memory, first))
-            first += tensor.numel()
+            first += _floats_of(tensor)
         return slots
 
     @torch.no_grad()
@@ -193,7 +208,7 @@ class Blocks:
         return {
             slot.name: slot.tensor.detach().clone()
             for slot in self.outside
-            if slot.tensor.dtype == torch.float64
+            if slot.tensor.dtype in (torch.float64, torch.complex128)
         }
 
     @torch.no_grad()
@@ -201,7 +216,7 @@ class Blocks:
         """The same of a state, where the block has them rounded."""
         for slot in self.outside:
             value = values.get(slot.name)
-            if value is not None and torch.equal(value.float(), slot.view):
+            if value is not None and torch.equal(value.to(slot.dtype), slot.view):
                 slot.tensor.copy_(value)
 
     @contextlib.contextmanager

@@ -28,7 +28,8 @@ TOLD = (
 
 
 def _few(gradient):
-    flat = gradient.detach().reshape(-1)
+    gradient = gradient.detach()
+    flat = (torch.view_as_real(gradient) if gradient.is_complex() else gradient).reshape(-1)
     return flat[:: max(1, flat.numel() // _VALUES)][:_VALUES].double()
 
 

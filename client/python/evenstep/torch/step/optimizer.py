@@ -187,7 +187,7 @@ class _Watch:
     def note_made(self, optimizer):
         """Behind prepare(). The pass before its first step tells its rate."""
         params = [p for g in optimizer.param_groups for p in g["params"]]
-        if all(id(p) in self.blocks.by_id for p in params):
+        if all(id(p) in self.blocks.by_id or not may_train(p) for p in params):
             self.later.add(optimizer)
             self.passes.optimizers.made = weakref.ref(optimizer)
 
