@@ -114,25 +114,43 @@ static void say(const struct compared *c)
     }
 }
 
-static void put(const struct compared *c, const json_t *jobs)
+static void say_told(const json_t *told)
+{
+    size_t i;
+    json_t *sentence;
+    fputs("what the program was told on several workers:\n", stderr);
+    json_array_foreach(told, i, sentence) {
+        fputs("  ", stderr);
+        text_print(stderr, json_string_value(sentence));
+        fputc('\n', stderr);
+    }
+}
+
+static void put(const struct compared *c, const json_t *jobs, const json_t *told)
 {
     json_t *answer = compared_json(c);
     json_object_set(answer, "jobs", (json_t *)jobs);
+    json_object_set(answer, "told", (json_t *)told);
     json_object_set_new(answer, "same", json_boolean(compared_is_same(c)));
     json_object_del(answer, "format");
     session_put(answer);
     json_decref(answer);
 }
 
-enum status check_tell(const struct compared *found, const json_t *jobs, bool json, struct err *e)
+enum status check_tell(const struct compared *found, const json_t *jobs, const json_t *told,
+                       bool json, struct err *e)
 {
+    bool same = compared_is_same(found), knows = json_array_size(told) > 0;
     if (json) {
-        put(found, jobs);
+        put(found, jobs, told);
     } else {
         say(found);
     }
-    if (compared_is_same(found)) {
+    if (same) {
         return STATUS_DONE;
+    }
+    if (knows && !json) {
+        say_told(told);
     }
     if (compared_is_blind(found)) {
         err_set(e, ERR_DATA,
@@ -141,13 +159,14 @@ enum status check_tell(const struct compared *found, const json_t *jobs, bool js
                 found->rounding);
         err_hint(e,
                  "every step adds to it, and half precision makes most: take few steps, in 32 "
-                 "bits; the lines of rank 0 above may say more");
+                 "bits%s",
+                 knows ? "; what the program was told may say more" : "");
         return STATUS_FAILED;
     }
     err_set(e, ERR_DATA, "not the same: on several workers this program trains another model");
     err_hint(e,
-             "the lines of rank 0 above may say why; so does docs/own-program-support.md: "
-             "dropout, batch norm and random numbers of each sample differ by design, so leave "
-             "them out for this");
+             "%sdropout, batch norm and random numbers of each sample differ by design, so leave "
+             "them out for this (docs/own-program-support.md)",
+             knows ? "what the program was told says why, or some of it; " : "");
     return STATUS_FAILED;
 }

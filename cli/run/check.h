@@ -25,8 +25,10 @@ json_t *check_beside(const json_t *alone);
  * compared, which *e says. */
 enum status check_compare(struct compared *out, const char *alone, const char *several,
                           const char *beside, struct err *e);
-/* Tells the result: on stderr, or as JSON on stdout with `jobs`, their ids; borrowed. STATUS_DONE:
- * they are the same within rounding; STATUS_FAILED: they are not, which *e says. */
-enum status check_tell(const struct compared *found, const json_t *jobs, bool json, struct err *e);
+/* Tells the result: on stderr, or as JSON on stdout with `jobs`, their ids. told: what the library
+ * said to the program on several workers. Both are borrowed. STATUS_DONE: the models are the same
+ * within rounding; STATUS_FAILED: they are not, which *e says. */
+enum status check_tell(const struct compared *found, const json_t *jobs, const json_t *told,
+                       bool json, struct err *e);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "cli/jobs/watch.h"
 #include "cli/run/absent.h"
+#include "common/json/jsonx.h"
 #include "common/text/buf.h"
 #include "common/text/logline.h"
 #include "common/text/terminal.h"
@@ -62,6 +63,24 @@ bool follow_hurries(void)
 
 /* ---- what the program prints ----------------------------------------------------------------- */
 
+/* Keeps a line that the library prints within the program (client/python/evenstep/run.py). */
+static void keep_told(const struct follow *f, const char *said)
+{
+    static const char own[] = "evenstep: ";
+    size_t i;
+    json_t *known;
+    if (strncmp(said, own, sizeof own - 1) != 0) {
+        return;
+    }
+    said += sizeof own - 1;
+    json_array_foreach(f->last->told, i, known) {
+        if (strcmp(json_string_value(known), said) == 0) {
+            return;
+        }
+    }
+    json_array_append_new(f->last->told, jsonx_text(said));
+}
+
 /* What a program prints, of rank 0; that one has ended and is started again, of each rank. */
 static void print_line(const struct follow *f, int rank, const char *line)
 {
@@ -69,10 +88,13 @@ static void print_line(const struct follow *f, int rank, const char *line)
     if (!logline_value(line, "mod", module, sizeof module) || strcmp(module, "program") != 0) {
         return;
     }
-    bool again = logline_value(line, "msg", what, sizeof what) &&
-                 strcmp(what, "is started again") == 0 &&
+    bool known = logline_value(line, "msg", what, sizeof what),
+         again = known && strcmp(what, "is started again") == 0 &&
                  logline_value(line, "why", said, sizeof said);
     if (again || (rank == 0 && logline_value(line, "line", said, sizeof said))) {
+        if (known && strcmp(what, "says") == 0) {
+            keep_told(f, said);
+        }
         fputs(f->terminal ? "\r\033[K" : "", stderr);
         text_print(stderr, said);
         fputs(again ? "; it is started again\n" : "\n", stderr);
@@ -180,7 +202,7 @@ int follow_job(struct session *s, const char *id, struct followed *last)
 {
     struct follow f = {.session = s, .id = id, .last = last, .terminal = terminal_draws(stderr)};
     const struct watch how = {.out = stderr, .seen = seen, .ctx = &f};
-    *last = (struct followed){0};
+    *last = (struct followed){.told = json_array()};
     for (int i = 0; i < RANKS_MOST; i++) {
         buf_init(&f.tails[i].rest, REST_BYTES);
     }

@@ -66,7 +66,7 @@ struct run {
     struct run_program program;
     struct pack pack;
     struct private_service own;
-    json_t *spec;
+    json_t *spec, *told; /* told: what the library said to the program of the last job */
     char id[64];
 };
 
@@ -285,6 +285,8 @@ static enum status follow(struct run *r)
     struct followed last;
     int fetched = 0;
     int status = follow_job(&r->session, r->id, &last);
+    json_decref(r->told);
+    r->told = last.told;
     bool succeeded = strcmp(last.state, "succeeded") == 0;
     if (status == STATUS_FAILED && last.absent[0]) {
         absent_hint(last.absent, r->program.folder, err_of(r));
@@ -356,12 +358,13 @@ static enum status compare_jobs(struct run *r, const char *folder, json_t *jobs)
 {
     char alone[PATH_MAX], several[PATH_MAX], beside[PATH_MAX];
     struct compared found;
-    json_t *spec = check_alone(r->spec);
+    json_t *spec = check_alone(r->spec), *told = NULL;
     fputs("check, 1 of 2: on one worker\n", stderr);
     enum status status = train_other(r, json_incref(spec), folder, alone, jobs);
     if (status == STATUS_DONE) {
         fputs("check, 2 of 2: on several workers\n", stderr);
         status = train_for_check(r, folder, several, jobs);
+        told = json_incref(r->told);
     }
     if (status == STATUS_DONE) {
         status = check_compare(&found, alone, several, NULL, err_of(r));
@@ -374,8 +377,12 @@ static enum status compare_jobs(struct run *r, const char *folder, json_t *jobs)
             status = check_compare(&found, alone, several, beside, err_of(r));
         }
     }
+    if (status == STATUS_DONE) {
+        status = check_tell(&found, jobs, told, r->session.json, err_of(r));
+    }
     json_decref(spec);
-    return status == STATUS_DONE ? check_tell(&found, jobs, r->session.json, err_of(r)) : status;
+    json_decref(told);
+    return status;
 }
 
 static enum status check(struct run *r)
@@ -471,6 +478,7 @@ int command_run(int argc, char **given)
     private_stop(&r.own, follow_hurries());
     pack_release(&r.pack);
     json_decref(r.spec);
+    json_decref(r.told);
     free(argv);
     return (int)status;
 }

@@ -39,6 +39,18 @@ def test_several_nodes_train_as_one_does(service, tmp_path, name, packages):
     assert (told["same"], status) == (True, 0), err
 
 
+def test_what_the_program_was_told_stands_beside_the_difference(service, tmp_path):
+    """And not among the lines of the first two jobs alone."""
+    with open(os.path.join(STRANGERS, "sliced.py"), encoding="utf-8") as f:
+        text = f.read()
+    compares = "out = model(x[rows]); loss = F.cross_entropy(out - out.mean(0), y[rows])"
+    (tmp_path / "centered.py").write_text(text.replace(LOSS, compares))
+    told, status, err = checked(service, python_with("torch"), tmp_path / "centered.py")
+    assert (told["same"], status) == (False, 1)
+    assert [t for t in told["told"] if t.startswith("the loss compares the samples of a batch")]
+    assert "what the program was told says why" in err
+
+
 def test_a_weight_over_the_largest_of_the_batch_trains_another_model(service, tmp_path):
     with open(os.path.join(STRANGERS, "sliced.py"), encoding="utf-8") as f:
         text = f.read()

@@ -26,7 +26,7 @@ static void keep_line(struct child *c, const char *line)
 static void tell_left_out(struct child *c)
 {
     if (c->left_out > 0) {
-        log_each(LOG_INFO, "program", "says",
+        log_each(LOG_INFO, "program", "tells",
                  "line=\"evenstep: %lld lines are left out here, since the "
                  "program printed more than %d within %g s\"",
                  (long long)c->left_out, (int)CHILD_LINES_MOST, span_seconds);

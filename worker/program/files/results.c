@@ -322,7 +322,7 @@ static void tell_what_goes(const struct results *r)
                  "evenstep: the program's folder is removed, with what it wrote there: %.1500s%s; "
                  "what it writes beneath $EVENSTEP_OUTPUT stays",
                  names.data, n > NAMED_MOST ? ", …" : "");
-        log_info("program", "says", "line=%s", log_quote(quoted, sizeof(quoted), line));
+        log_info("program", "tells", "line=%s", log_quote(quoted, sizeof(quoted), line));
     }
     buf_release(&names);
 }
