@@ -89,6 +89,7 @@ PROGRAMS = {
     "trainer": (96, 2e-5),
     "transe": (32, 2e-5),
     "transfer": (96, 2e-5),
+    "two_heads": (32, 2e-5),
     "unet": (32, 2e-5),
     "vae_sum": (32, 2e-5),
     "vector_loss": (32, 2e-5),
@@ -100,7 +101,7 @@ SAMPLES = {"mnist_argparse": 192, "ppo": 64, "sliced": 90, "look_first": 64, "st
 # of a server's slices none has the rows of the one before
 KEEPS_ROWS = {"word_lm"}
 # the server's rule of plain SGD has a step's first pass already
-STEPS_WITHIN = {"tbptt", "pcgrad"}
+STEPS_WITHIN = {"tbptt", "pcgrad", "two_heads"}
 # the rule knows no scale
 SCALED = {"micro_batches_scaled"}
 # a node with smaller slices has more of them, and zip() ends with the other loader

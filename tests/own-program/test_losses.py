@@ -163,7 +163,8 @@ def test_what_differs_without_an_error_is_told_once(torch_programs, tmp_path, na
 # few anchors have an object, so that some nodes have none; means over classes and over boxes
 @pytest.mark.parametrize("name, variables, says", [
     ("retina", {"TEST_OBJECTS": "0.02"}, "divided by a number which is 1 in one batch"),
-    ("detr", {}, "the loss adds means over several numbers")])
+    ("detr", {}, "the loss adds means over several numbers"),
+    ("two_heads", {"TEST_ADDED": "1"}, "a.backward(retain_graph=True); b.backward()")])
 def test_what_a_detectors_loss_is_divided_by_is_told(torch_programs, tmp_path, name, variables,
                                                      says):
     done, _ = on_ranks(torch_programs, name, tmp_path, [18, 10, 4], {"type": "sync"},

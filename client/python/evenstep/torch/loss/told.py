@@ -2,8 +2,10 @@
 
 SEVERAL_MEANS = (
     "the loss adds means over several numbers, of samples and of labels with weights or without "
-    "those that are ignored: the mean over nodes is not the loss of the whole batch; "
-    "evenstep.weight(n) before backward() says what a batch counts"
+    "those that are ignored: the mean over nodes is not the loss of the whole batch. Where "
+    "gradients are summed (sync), a.backward(retain_graph=True); b.backward() in place of "
+    "(a + b).backward() weighs each by its own number; elsewhere evenstep.weight(n) before "
+    "backward() says what a batch counts"
 )
 RATIO = (
     "the loss is a quotient of two sums over the batch, as a Dice loss: each node has that of its "
