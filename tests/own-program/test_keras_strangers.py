@@ -108,6 +108,21 @@ def test_one_that_is_killed_ends_as_the_program_alone(keras_programs, run_progra
     assert bit_identical(results) and difference(results[0], alone) < PROGRAMS[name][1]
 
 
+@pytest.mark.parametrize("strategy, killed", [("sync", "0"), ("sync", "6"), ("dbs-sgd", "0")])
+def test_a_module_of_tensorflows_own_is_trained(keras_programs, run_programs, tmp_path, request,
+                                                strategy, killed):
+    if "[tensorflow" not in request.node.name:
+        pytest.skip("of TensorFlow alone")
+    alone = run_programs(keras_programs, "strangers.run", "tf_module").results[0]
+    done, ends = on_ranks(keras_programs, "tf_module", tmp_path / "ranks", [20, 12],
+                          {"type": strategy},
+                          variables={"TEST_KILL": killed, "TEST_KILL_IN": "exchange"})
+    assert ('msg="goes on"' in done.stderr) == (killed != "0")
+    if strategy == "sync":
+        assert "after 12 steps" in done.stderr, "its own count goes on too"
+        assert bit_identical(ends) and difference(ends[0], alone) < 2e-5
+
+
 def test_a_loop_that_never_applies_gradients_is_told_so(keras_programs, run_programs):
     job = run_programs(keras_programs, "keras_cases", "never_applies", [1], fails=True)
     assert job.codes == [1]

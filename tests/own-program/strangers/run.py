@@ -35,7 +35,8 @@ def _values(models):
         if hasattr(model, "trainable_variables"):
             from keras import ops
 
-            named = {v.path: ops.convert_to_numpy(v) for v in model.trainable_variables}
+            named = {getattr(v, "path", f"{at}:{v.name}"): ops.convert_to_numpy(v)
+                     for at, v in enumerate(model.trainable_variables)}
         else:
             named = {k: _floats(v.detach()) for k, v in model.state_dict().items()}
         values.update({f"{i}.{k}".replace("/", "."): v for k, v in named.items()})

@@ -32,6 +32,7 @@ summed.py     a loss that is a sum, in a graph of TensorFlow
 recorded.py   such a graph of a loop that has none
 tape.py       gradients that the program changes before they are summed
 loop.py       a loop of the user's own in place of fit()
+module.py     a tf.Module in place of a Keras model there
 """
 
 import inspect

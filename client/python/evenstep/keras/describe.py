@@ -6,6 +6,7 @@ import keras
 from keras import tree
 
 from ..run import Error, Run
+from .module import path_of
 from .steps import Steps
 
 
@@ -134,8 +135,9 @@ def _tensors(variables):
     (keras.models.clone_model) has the same paths as the original."""
     met, told = Counter(), []
     for v in variables:
-        met[v.path] += 1
-        name = v.path if met[v.path] == 1 else "%s:%d" % (v.path, met[v.path])
+        path = path_of(v)
+        met[path] += 1
+        name = path if met[path] == 1 else "%s:%d" % (path, met[path])
         told.append({"name": name, "shape": list(v.shape)})
     return told
 

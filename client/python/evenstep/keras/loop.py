@@ -21,7 +21,7 @@ from keras import tree
 from .. import take_part
 from ..run import Error
 from ..stream import GHOST
-from . import backends, pipeline, tape
+from . import backends, module, pipeline, tape
 from .describe import Together, join
 from .judged import judge_of
 from .rows import Rows
@@ -34,15 +34,16 @@ def prepare(objects, reduction="mean"):
     if reduction not in ("mean", "sum"):
         raise Error("reduction is 'mean' or 'sum', not '%s'" % reduction)
     given = tree.flatten(list(objects))
-    models = [o for o in given if isinstance(o, keras.Model)]
+    models = [o for o in given if isinstance(o, keras.Model) or module.is_module(o)]
     optimizers = [o for o in given if isinstance(o, keras.optimizers.Optimizer)]
     data = [o for o in given if pipeline.is_pipeline(o)]
     known = len(models) + len(optimizers) + len(data)
     if known != len(given) or not (models and optimizers and len(data) == 1):
         raise Error(
             "prepare() of a Keras program takes the model alone, where fit() trains it, or for a "
-            "loop of your own models, their optimizers and the training data (a tf.data.Dataset, a "
-            "PyDataset or a DataLoader, one of them); an optimizer is one of keras.optimizers"
+            "loop of your own models (or modules of TensorFlow), their optimizers and the training "
+            "data (a tf.data.Dataset, a PyDataset or a DataLoader, one of them); an optimizer is "
+            "one of keras.optimizers"
         )
     backends.check()
     made = _Data(_as_one(models), optimizers, data[0], reduction == "sum")
@@ -51,6 +52,14 @@ def prepare(objects, reduction="mean"):
 
 
 def _as_one(models):
+    modules = [model for model in models if module.is_module(model)]
+    if modules and len(modules) < len(models):
+        raise Error(
+            "prepare() got a Keras model and a tf.Module: make the model an attribute of the "
+            "module, and give it that alone"
+        )
+    if modules:
+        return module.Modules(modules)
     if len(models) == 1:
         return models[0]
     for model in models:

@@ -46,7 +46,7 @@ class Tapes:
     def watch(self, variables, judge):
         """Watches these variables from now on."""
         self.judge = judge
-        self.weights |= {id(one) for v in variables for one in (v, v._value)}
+        self.weights |= {id(one) for v in variables for one in (v, getattr(v, "_value", v))}
         self.variables += variables
         if not self.watching and keras.backend.backend() == "tensorflow":
             self._shadow_tapes()

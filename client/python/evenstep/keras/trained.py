@@ -1,6 +1,7 @@
 """The weights that train, which are those not frozen, and the optimizers that step them."""
 
 from ..run import Error
+from .module import path_of
 
 
 class Trained:
@@ -21,7 +22,7 @@ class Trained:
                 raise Error(
                     "the weights '%s' train now and were not in the first fit(): a model has all "
                     "its layers by then, and prepare(model, unfreezes=False) is for one that keeps "
-                    "frozen what is frozen" % v.path
+                    "frozen what is frozen" % path_of(v)
                 )
         self._check_rule(rule)
         self.optimizers, self.rule = optimizers, self.rule or rule
