@@ -86,6 +86,7 @@ PROGRAMS = {
     "td3": (32, 2e-5),
     "text_bags": (32, 2e-5),
     "tied_lm": (32, 2e-5),
+    "token_batches": (24, 2e-5),
     "trainer": (96, 2e-5),
     "transe": (32, 2e-5),
     "transfer": (96, 2e-5),
@@ -96,8 +97,9 @@ PROGRAMS = {
     "wgan_gp": (32, 5e-5),
     "word_lm": (32, 2e-5),
 }
-SAMPLES = {"mnist_argparse": 192, "ppo": 64, "sliced": 90, "look_first": 64, "steps_next": 48,
-           "maml": 48}  # of an epoch
+# of an epoch
+SAMPLES = {"mnist_argparse": 192, "ppo": 64, "sliced": 90, "look_first": 64, "token_batches": 96,
+           "steps_next": 48, "maml": 48}
 # of a server's slices none has the rows of the one before
 KEEPS_ROWS = {"word_lm"}
 # the server's rule of plain SGD has a step's first pass already

@@ -241,6 +241,11 @@ def test_a_target_network_that_prepare_has_comes_back(torch_programs, run_progra
     assert "began anew in this process" in done.stderr
 
 
+def test_batches_of_so_many_tokens_go_on_within_an_epoch(torch_programs, run_programs, tmp_path):
+    """In the third of seven batches of unequal sizes of the second epoch."""
+    run_killed(torch_programs, run_programs, "token_batches", tmp_path, 10, "backward")
+
+
 # one of two passes over a batch, whose first one moves buffers; masks that come with a later epoch
 @pytest.mark.parametrize("name", ["spectral_gan", "pruned", "fourier"])
 def test_buffers_that_move_come_back_as_the_step_began(torch_programs, run_programs, tmp_path,

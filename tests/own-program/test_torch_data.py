@@ -136,12 +136,10 @@ def test_a_loader_that_cannot_be_shared_out_is_refused(torch_programs, run_progr
     sentences = [
         "the loader's class Gathers loads batches in a way of its own",
         "the loader makes no batches (batch_size=None)",
-        "the loader has a batch sampler of its own (Buckets), of which batch 1 has 32 samples and "
-        "the first 4: nodes share batches of one size out",
         "the data set is iterable: prepare(…, shard=function) says",
         "the data set is iterable and has no length: prepare(…, samples=n) says",
     ]
-    assert [a.startswith(b) for a, b in zip(said, sentences)] == [True] * 5
+    assert [a.startswith(b) for a, b in zip(said, sentences)] == [True] * 4
 
 
 def test_what_other_packages_made_is_refused_with_what_to_write(torch_programs, run_programs):
@@ -161,6 +159,27 @@ def test_what_other_packages_made_is_refused_with_what_to_write(torch_programs, 
 def test_batch_norms_that_ranks_would_share_are_said_not_to(torch_programs, run_programs):
     job = run_programs(torch_programs, "torch_cases", "synchronized_norms", SHARES, epochs=1)
     assert all("SyncBatchNorm normalizes by the node's own samples" in log for log in job.logs)
+
+
+def test_batches_of_unequal_sizes_are_shared_out(torch_programs, run_programs):
+    """Of so many tokens each. The largest is the global batch, and of a smaller one each node has
+    its part."""
+    job = run_programs(torch_programs, "torch_cases", "uneven_batches", SHARES, epochs=3)
+    ours, theirs = (r["seen"].astype(int).tolist() for r in job.results)
+    sizes = [r["sizes"].tolist() for r in job.results]
+    assert all(n == 3 for n in Counter(ours + theirs).values()) and len(set(ours + theirs)) == 100
+    assert [s[1:4] for s in sizes] == [[20] * 3, [12] * 3] and job.results[0]["length"] == 4
+    assert sizes[0][0] + sizes[1][0] == 4 and 1 <= sizes[1][0] <= 2
+    for side, of_rank in zip(job.sides, sizes):
+        assert [s["weight"] or s["samples"] for s in side.steps] == of_rank
+
+
+@pytest.mark.parametrize("case, says", [
+    ("more_batches", "with 5 batches in this epoch and 4 in the first one"),
+    ("larger_batches", "of which batch 1 has 64 samples, and those of its first epoch have up to")])
+def test_batches_that_no_epoch_before_had_are_refused(torch_programs, run_programs, case, says):
+    job = run_programs(torch_programs, "torch_cases", case, [1], epochs=3, fails=True)
+    assert job.codes == [1] and says in job.logs[0]
 
 
 def test_a_sampler_that_gives_less_than_it_says_is_told_so(torch_programs, run_programs):

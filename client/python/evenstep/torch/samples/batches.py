@@ -1,10 +1,17 @@
 """Batch samplers of the program's own: by length, or with so many samples of each class.
 
 A node's share of a step is a part of one batch, so batches are put in one row, of which a global
-batch is the next so many samples; for that all have one size, but for an epoch's last.
+batch is the next so many places.
 
     the sampler's batches   │ 7 2 9 4 │ 1 8 0 5 │ 3 6 │
     the order               7 2 9 4 1 8 0 5 3 6          global batch: 4
+
+Batches may differ in size, as those of so many tokens each do. Then the largest is the global
+batch, and each of the others has empty places (None), spread evenly, so that each node's share has
+its part of the samples.
+
+    the sampler's batches   │ 7 2 9 4 │ 1 8 │ 0 5 3 │
+    the order               7 2 9 4 · 1 · 8 · 0 5 3      global batch: 4
 """
 
 from itertools import islice
@@ -21,19 +28,38 @@ class Row:
         self.batches = batches
         with Seeded(batches, 0):
             sizes = [len(batch) for batch in islice(batches, len(batches))]
-        self.size, self.samples = (sizes[0], sum(sizes)) if sizes else (0, 0)
+        self.count, self.size = len(sizes), max(sizes, default=0)
+        self.has_gaps = any(size != self.size for size in sizes[:-1])
+        self.samples = self.count * self.size if self.has_gaps else sum(sizes)
         for number, size in enumerate(sizes):
             self._check(size, number)
 
     def _check(self, size, number):
-        is_last = number == len(self.batches) - 1
-        if size != self.size and not (is_last and 0 < size < self.size):
+        """Checks a batch of any epoch by the first one."""
+        is_last = number == self.count - 1
+        shorter = 0 < size < self.size and (is_last or self.has_gaps)
+        if size != self.size and not shorter:
             raise Error(
-                "the loader has a batch sampler of its own (%s), of which batch %d has %d samples "
-                "and the first %d: nodes share batches of one size out. Give batch_size, and a "
-                "sampler if the order matters"
-                % (type(self.batches).__name__, number, size, self.size)
+                "the loader has a batch sampler of its own (%s), of which batch %d has %d samples, "
+                "and those of its first epoch have %s%d: the batches of an epoch may differ in "
+                "size, and no later epoch has larger ones or others"
+                % (type(self.batches).__name__, number, size,
+                   "up to " if self.has_gaps else "", self.size)
             )
+
+    def _check_count(self, count):
+        if count != self.count:
+            raise Error(
+                "the loader has a batch sampler of its own (%s), with %d batches in this epoch and "
+                "%d in the first one: in one run each epoch has as many"
+                % (type(self.batches).__name__, count, self.count)
+            )
+
+    def _spread(self, batch):
+        """Its samples in the places of the largest batch."""
+        n, size = len(batch), self.size
+        ends = [place * n // size for place in range(size + 1)]
+        return [batch[at] if at < end else None for at, end in zip(ends, ends[1:])]
 
     def __getattr__(self, name):
         return getattr(self.__dict__["batches"], name)
@@ -42,9 +68,11 @@ class Row:
         return self.samples
 
     def __iter__(self):
+        if self.has_gaps:
+            self._check_count(len(self.batches))
         for number, batch in enumerate(islice(self.batches, len(self.batches))):
             self._check(len(batch), number)
-            yield from batch
+            yield from self._spread(batch) if self.has_gaps else batch
 
 
 def row_of(loader):

@@ -46,11 +46,19 @@ class SliceSampler:
             indices = piece.indices
             if self.sampler is not None:
                 order = self._order_of(piece.epoch)
-                indices = [order[i] for i in indices]
+                indices = [at for i in indices if (at := order[i]) is not None]
             if indices:
                 self._last = indices
             few = not indices or (len(indices) == 1 and self.stream.steps.weight.doubles)
             yield (self._last * GHOST)[:GHOST] if few else indices
+
+    def rows_of(self, piece):
+        """How many samples a slice has whose order has empty places (batches.py); None: as many as
+        it has places."""
+        if not getattr(self.sampler, "has_gaps", False):
+            return None
+        order = self._order_of(piece.epoch)
+        return sum(order[i] is not None for i in piece.indices)
 
     def _order_of(self, epoch):
         if epoch != self._epoch:
@@ -110,6 +118,7 @@ class Load:
             self._inner = DataLoader(data, batch_size=None, collate_fn=_same, **arguments)
         else:
             sampler = SliceSampler(stream, sampler_of(given)[1], length)
+            stream.steps.weight.rows_of = sampler.rows_of
             self._inner = DataLoader(given.dataset, batch_sampler=sampler, **arguments)
 
     def _granted(self, given):
