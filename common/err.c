@@ -24,7 +24,7 @@ enum { CODES = sizeof codes / sizeof codes[0] };
 int err_set(struct err *e, enum err_code code, const char *fmt, ...)
 {
     if (e) {
-        /* formatted aside first: the arguments may point into e->message itself */
+        /* formatted into a copy first: the arguments may point into e->message */
         char text[sizeof e->message];
         va_list ap;
         va_start(ap, fmt);

@@ -44,17 +44,17 @@ enum err_code {
 struct err {
     enum err_code code;
     char message[480];
-    char hint[256]; /* empty, or what the user can do */
+    char hint[256]; /* what the user can do, or empty */
 };
 
 /* Sets code and message (truncated to fit) and empties the hint; returns -code. `e` may be NULL. */
 int err_set(struct err *e, enum err_code code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* As err_set, with ": " and the text of errno appended. Of a disk that is full the hint asks for
- * room. */
+/* As err_set, with ": " and the text of errno appended. If the disk is full, the hint asks the user
+ * to make room. */
 int err_errno(struct err *e, enum err_code code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* Puts "TEXT: " before the message that is there; returns -code. */
+/* Puts "TEXT: " before the existing message; returns -code. */
 int err_prefix(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int err_hint(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void err_clear(struct err *e);

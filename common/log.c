@@ -1,5 +1,5 @@
-/* Log lines: see log.h. A line is built in a local buffer and written at once, so lines of threads
- * and of processes that share a file never mix. */
+/* Log lines: see log.h. A line is built in a local buffer and written with one call, so lines of
+ * threads and of processes that share a file never mix. */
 #include "common/log.h"
 
 #include <pthread.h>
@@ -82,7 +82,7 @@ const char *log_quote(char *out, unsigned long out_bytes, const char *value)
     return out;
 }
 
-/* How many repeats of this event were swallowed before; -1: swallow this one too. */
+/* The number of repeats of this event that were left out before; -1: leave out this one too. */
 static int admit(const char *module, const char *msg)
 {
     char what[sizeof sites[0].what];

@@ -15,12 +15,12 @@ void log_set_level(enum log_level level);
 int log_level_of(const char *name, enum log_level *out, struct err *e);
 /* Appended to every line of this process, for example "job=7f3a rank=2". Copied. */
 void log_set_context(const char *pairs);
-/* The same for the lines of the calling thread; "" takes it away. */
+/* The same for lines of the calling thread; "" removes it. */
 void log_set_thread_context(const char *pairs);
 /* `pairs` is a printf format of logfmt pairs or "": log_info("sched", "launched", "job=%s", id). */
 void log_write(enum log_level level, const char *module, const char *msg, const char *pairs, ...)
     __attribute__((format(printf, 4, 5)));
-/* The same of which no repeat is left out: the caller bounds them. */
+/* As log_write, but without a limit on repeats: the caller limits them. */
 void log_each(enum log_level level, const char *module, const char *msg, const char *pairs, ...)
     __attribute__((format(printf, 4, 5)));
 
@@ -29,8 +29,8 @@ void log_each(enum log_level level, const char *module, const char *msg, const c
 #define log_warn(module, msg, ...) log_write(LOG_WARN, module, msg, __VA_ARGS__)
 #define log_error(module, msg, ...) log_write(LOG_ERROR, module, msg, __VA_ARGS__)
 
-/* Quotes a value for logfmt into `out` (always terminated) and returns `out`. Bytes of characters
- * that a terminal obeys, or that are no UTF-8 (common/text/text.h), are written as ?. */
+/* Quotes a value for logfmt into `out` (always terminated) and returns `out`. Writes ? for bytes
+ * that are not UTF-8 and for characters that control a terminal (common/text/text.h). */
 const char *log_quote(char *out, unsigned long out_bytes, const char *value);
 
 #endif

@@ -31,7 +31,7 @@ static void print_head(const struct manual *m, FILE *out)
     fprintf(out, " 1 \"\" \"evenstep %s\" \"\"\n", EVENSTEP_VERSION);
     roff_section("NAME", NULL, out);
     roff_text(m->name, out);
-    fputs(" \\-\n", out); /* a line of its own has room for it */
+    fputs(" \\-\n", out); /* on a line of its own, so that it fits */
     roff_text(m->brief, out);
     fputc('\n', out);
     roff_section("SYNOPSIS", NULL, out);

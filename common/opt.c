@@ -1,5 +1,5 @@
-/* Options from one table: see opt.h. Values are collected per option with the strength of their
- * source; a list is taken whole from the strongest source that names it. */
+/* Options from one table: see opt.h. Each value is stored with the priority of its source. A list
+ * comes entirely from the source with the highest priority that names it. */
 #include "common/opt.h"
 
 #include <ctype.h>
@@ -11,14 +11,15 @@
 #include "common/process/proc.h"
 #include "common/text/terminal.h"
 
-/* Where help begins and how far it goes; on a narrow terminal it stands beneath its option. */
+/* The column where help starts, and the last one it may use. On a narrow terminal, help stands
+ * below its option. */
 enum { HELP_COLUMN = 37, HELP_MOST = 100, NARROW = 72, NARROW_COLUMN = 6 };
 
 enum source { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_COMMAND_LINE };
 
 struct value {
     enum source source;
-    char **items; /* owned; one unless it is a list */
+    char **items; /* owned; one item unless it is a list */
     int count;
 };
 
@@ -173,7 +174,7 @@ static void read_environment(struct opt_values *v, struct buf *bad)
             set(v, i, text, FROM_ENVIRONMENT, bad);
             continue;
         }
-        /* a list in the environment is separated by blanks */
+        /* blanks separate the items of a list in the environment */
         char *copy = strdup(text), *rest = NULL;
         BUG_ON(!copy);
         for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
@@ -349,7 +350,7 @@ int opt_first_positional(const struct opt *table, int argc, char **argv)
         if (!*name) {
             return a + 1;
         }
-        int i = find(table, name, strlen(name)); /* none with `=` is found, which has its value */
+        int i = find(table, name, strlen(name)); /* not found: `--name=value` */
         bool has_value = i >= 0 ? table[i].kind != OPT_FLAG : strcmp(name, "config") == 0;
         a += has_value ? 1 : 0;
     }

@@ -27,13 +27,13 @@ struct opt_values; /* parsed; owns every string */
  * to every table. NULL with every problem in the message (separated by "; ") if anything is wrong.
  */
 struct opt_values *opt_parse(const struct opt *table, int argc, char **argv, struct err *e);
-/* What opt_begin found, and what functions that call it pass on. */
+/* What opt_begin() found. Functions that call it return the same. */
 enum opt_begun {
     OPT_TO_DO, /* the program goes on */
-    OPT_HELPED /* --help: the help was printed, and there is nothing else to do */
+    OPT_HELPED /* --help was printed; nothing else to do */
 };
-/* How a program begins: as opt_parse, and `--help` (every table has it) is answered. Returns enum
- * opt_begun, or negative. *v is the caller's after OPT_TO_DO, else NULL. */
+/* How a program starts: as opt_parse(), and answers `--help`, which every table has. Returns enum
+ * opt_begun, or negative. The caller owns *v after OPT_TO_DO; otherwise it is NULL. */
 int opt_begin(const struct opt *table, const char *usage, int argc, char **argv,
               struct opt_values **v, struct err *e);
 void opt_free(struct opt_values *v);
@@ -44,11 +44,11 @@ double opt_real(const struct opt_values *v, const char *name);
 bool opt_flag(const struct opt_values *v, const char *name);
 int opt_count(const struct opt_values *v, const char *name); /* of an OPT_LIST */
 const char *opt_item(const struct opt_values *v, const char *name, int i);
-bool opt_given(const struct opt_values *v, const char *name); /* anywhere, not by default */
+bool opt_given(const struct opt_values *v, const char *name); /* by any source, not by default */
 int opt_positionals(const struct opt_values *v);
 const char *opt_positional(const struct opt_values *v, int i);
-/* The index of the first positional, for a command whose positionals belong to another program and
- * are not parsed; argc or more: there is none. */
+/* The index of the first positional; argc or more if there is none. For a command whose positionals
+ * belong to another program and are not parsed. */
 int opt_first_positional(const struct opt *table, int argc, char **argv);
 
 #endif

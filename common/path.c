@@ -1,5 +1,5 @@
-/* See path.h. /proc/self/exe is followed rather than argv[0], which says what somebody typed and
- * not where the file is. */
+/* See path.h. The program's folder comes from /proc/self/exe: argv[0] is what somebody typed, which
+ * may not be where the file is. */
 #include "common/path.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Random numbers by counter: a value is a pure function of (seed, stream, index), so every rank and
- * every device makes the same choice, in any order. The function is Philox 4x32-10
- * (Salmon et al., 2011). It is inline and restricted to what C11 and CUDA have in common.
+ * every device makes the same choice, in any order. The function is Philox 4x32-10 (Salmon et al.,
+ * 2011). It is inline, and written in the common subset of C11 and CUDA.
  */
 #ifndef COMMON_RNG_H
 #define COMMON_RNG_H

@@ -1,6 +1,6 @@
-/* Signed messages: see sign.h. The construction is HMAC-SHA256 (RFC 2104) from OpenSSL; comparing
- * takes the same time wherever the first difference is. OpenSSL looks the algorithm up once for the
- * process, since ranks seal several messages a second and a look-up costs as much as sealing.
+/* Signed messages: see sign.h. The construction is HMAC-SHA256 (RFC 2104) from OpenSSL; comparison
+ * takes constant time. OpenSSL looks the algorithm up once per process: ranks seal several messages
+ * a second, and a look-up costs as much as sealing.
  */
 #include "common/sign.h"
 
@@ -57,7 +57,7 @@ int sign_unhex(const char *text, struct sign_key *out, struct err *e)
     return text[SIGN_HEX - 1] == 0 ? 0 : err_set(e, ERR_SYNTAX, "expected 64 hex digits, not more");
 }
 
-static EVP_MAC_CTX *keyless; /* copied for each message; never changes once it is there */
+static EVP_MAC_CTX *keyless; /* copied for each message; does not change once it is made */
 
 static void find_hmac(void)
 {
@@ -206,7 +206,7 @@ enum { NONCES_MOST = 65536 };
 
 struct sign_nonce {
     char text[SIGN_HEX];
-    int64_t until; /* beyond it the time alone refuses the message */
+    int64_t until; /* after that, the time alone refuses the message */
 };
 
 void sign_seen_release(struct sign_seen *seen)

@@ -1,5 +1,5 @@
-/* Which release this is. Agents and coordinators of different releases, or of different protocols,
- * refuse one another. */
+/* The release of this build. Agents and coordinators with different releases or protocols refuse
+ * one another. */
 #ifndef COMMON_VERSION_H
 #define COMMON_VERSION_H
 

@@ -1,5 +1,5 @@
-/* A user's folder as one file: see archive.h. One pass hashes and unpacks; the names are kept
- * until the end, because the digest goes by their order. */
+/* A user's folder as one file: see archive.h. One pass hashes and unpacks. The names are kept until
+ * the end, because the digest depends on their order. */
 #include "common/archive/archive.h"
 
 #include <errno.h>
@@ -27,12 +27,12 @@ struct file {
 struct pass {
     const char *into; /* or NULL */
     struct archive *out;
-    struct file *files; /* [room], `n` are there; owned */
+    struct file *files; /* [room], of which `n` are in use; owned */
     int n, room;
     EVP_MD_CTX *md;
-    int fd;         /* of the file that is unpacked; -1: none */
+    int fd;         /* of the file being unpacked; -1: none */
     int64_t left;   /* bytes of the file that are still to come */
-    size_t kept;    /* bytes of the manifest that are there */
+    size_t kept;    /* bytes of the manifest read so far */
     bool manifests; /* the file is the manifest */
 };
 
@@ -77,14 +77,14 @@ static int begin_manifest(struct pass *p, int64_t bytes, struct err *e)
         return err_set(e, ERR_TOO_LARGE, "the file '%s' has more than %d bytes", ARCHIVE_MANIFEST,
                        ARCHIVE_MANIFEST_BYTES);
     }
-    free(p->out->manifest); /* of an entry of the same name, which is found at the end */
+    free(p->out->manifest); /* an earlier entry of this name; reported at the end */
     p->out->manifest = calloc(1, (size_t)bytes + 1);
     p->manifests = p->out->manifest != NULL;
     p->kept = 0;
     return p->manifests ? 0 : err_set(e, ERR_MEMORY, "cannot read the archive: memory ran out");
 }
 
-/* Room for one more file. NULL: memory ran out. */
+/* A slot for one more file. NULL: memory ran out. */
 static struct file *next_file(struct pass *p)
 {
     if (p->n == p->room) {
@@ -150,7 +150,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct file *)a)->name, ((const struct file *)b)->name);
 }
 
-/* Is a folder of this file's path another file? */
+/* Is one of the folders in this file's path itself a file? */
 static bool is_beneath_file(const struct pass *p, const char *name)
 {
     char above[TAR_NAME];

@@ -1,11 +1,11 @@
-/* A folder of a user, a program's or a data set's, as one file: a tar archive with a digest of what
- * is in it (common/archive/tar.h).
+/* A user's folder, with a program or a data set in it, as one file: a tar archive and a digest of
+ * its contents (common/archive/tar.h).
  *
  *   digest   SHA-256, in hex, over one line for each file in the order of names:
  *            SHA-256 of the file in hex, " x " if it is executable or " - ", its length, its name
  *
- * It does not depend on who packed the archive, in which order, when, or for which user. Folders
- * are those that the files need: an empty one is left out.
+ * The digest does not depend on who packed the archive, in which order, when, or for which user.
+ * The archive has no empty folders.
  */
 #ifndef COMMON_ARCHIVE_ARCHIVE_H
 #define COMMON_ARCHIVE_ARCHIVE_H
@@ -28,21 +28,20 @@ enum {
 struct archive {
     char digest[ARCHIVE_HEX];
     int files;
-    int64_t bytes;  /* of all files */
-    char *manifest; /* text of the file ARCHIVE_MANIFEST, or NULL: there is none; owned */
+    int64_t bytes;  /* of all files together */
+    char *manifest; /* text of ARCHIVE_MANIFEST, owned; NULL: there is no such file */
 };
 
 /* Reads an archive of at most `most` files and folders to its end, and unpacks it into the folder
- * `into`, which is empty and in which nobody else writes (NULL: only reads). Every entry that is
- * refused is a problem; with one, out has no digest. Release `out` in any case. Negative:
- * malformed, or a file cannot be written. */
+ * `into` (NULL: only reads). `into` must be empty, and nobody else may write there. Every refused
+ * entry is a problem; `out` has no digest if there is a problem. Release `out` in any case.
+ * Negative: the archive is malformed, or a file cannot be written. */
 int archive_read(FILE *from, const char *into, int most, struct archive *out,
                  struct jsonx_problems *problems, struct err *e);
-/* The same for a program's archive that was read before: it must have this digest, and no problem.
- */
+/* Unpacks a program's archive that was read before. It must have this digest and no problem. */
 int archive_unpack(const char *path, const char *digest, const char *into, struct err *e);
 void archive_release(struct archive *a);
-/* 64 small hex digits? */
+/* Is `text` 64 lower-case hexadecimal digits? */
 bool archive_is_digest(const char *text);
 
 #endif

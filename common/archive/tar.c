@@ -2,9 +2,9 @@
  *
  *   header 512 │ data, filled up to 512 │ header │ … │ zeros 512 │ zeros 512
  *
- * A pax header (type x) or GNU's long name (type L) is an entry whose data belong to the header
- * that follows it. Sizes come from the archive: data pass through one block, and only the data of
- * those two, which are limited, are kept.
+ * A pax header (type x) or GNU's long name (type L) is an entry whose data describe the header that
+ * follows it. Sizes come from the archive, so data pass through one block. Only the data of these
+ * two types are kept, up to a limit.
  */
 #include "common/archive/tar.h"
 
@@ -21,9 +21,9 @@ struct reading {
     FILE *from;
     const struct tar_sink *sink;
     struct jsonx_problems *problems;
-    int64_t at; /* bytes that were read */
+    int64_t at; /* bytes read so far */
     int entries, most;
-    char *longer; /* data of an x or L header that waits for its entry; owned, or NULL */
+    char *longer; /* data of an x or L header for the next entry; owned, or NULL */
     bool pax;     /* `longer` are pax records */
     size_t longer_bytes;
     char name[TAR_NAME + 300]; /* of the entry */
@@ -59,7 +59,7 @@ static bool is_zero(const void *block)
 
 /* ---- the header ------------------------------------------------------------------------------ */
 
-/* Octal digits, filled up with spaces and NULs; -1: something else, such as GNU's binary form. */
+/* Octal digits, padded with spaces and NULs; -1: anything else, such as GNU's binary form. */
 static int64_t number_of(const char *field, size_t n)
 {
     int64_t value = 0;
@@ -99,7 +99,7 @@ static void plain_name(struct reading *r, const struct tar_header *h)
 
 /* ---- longer names ---------------------------------------------------------------------------- */
 
-/* The data of an entry that say something about the next one. */
+/* Keeps the data of an entry that describes the next one. */
 static int keep_longer(struct reading *r, int64_t bytes, bool pax, struct err *e)
 {
     size_t blocks = (size_t)(bytes + TAR_BLOCK - 1) / TAR_BLOCK;
@@ -165,7 +165,7 @@ static int take_records(struct reading *r, int64_t *bytes, struct err *e)
     return 0;
 }
 
-/* Name and size as the header before says them. */
+/* Takes name and size from the header before. */
 static int take_longer(struct reading *r, int64_t *bytes, struct err *e)
 {
     int rc = 0;
@@ -237,7 +237,7 @@ static void refuse(struct reading *r, const char *name, const char *why)
 
 /* ---- entries --------------------------------------------------------------------------------- */
 
-/* The entry's data, to the sink or to nobody. */
+/* Passes the entry's data to the sink, or skips them. */
 static int pass_data(struct reading *r, int64_t bytes, bool wanted, struct err *e)
 {
     char block[TAR_BLOCK];
@@ -251,7 +251,8 @@ static int pass_data(struct reading *r, int64_t bytes, bool wanted, struct err *
     return rc;
 }
 
-/* Without "./" before it and, of a folder, "/" behind it; "" is the archive's own folder. */
+/* The name without a leading "./" and, for a folder, a trailing "/". "" is the archive's own
+ * folder. */
 static const char *trimmed(char *name, bool folder)
 {
     size_t n = strlen(name);
@@ -299,7 +300,7 @@ static int take_header(struct reading *r, const struct tar_header *h, struct err
     if (h->type == 'x' || h->type == 'L') {
         return keep_longer(r, bytes, h->type == 'x', e);
     }
-    if (h->type == 'g') { /* git archive's comment; a path or size for all entries makes no sense */
+    if (h->type == 'g') { /* git archive's comment; the reader ignores it */
         return pass_data(r, bytes, false, e);
     }
     plain_name(r, h);
@@ -307,7 +308,7 @@ static int take_header(struct reading *r, const struct tar_header *h, struct err
     return rc < 0 ? rc : take_entry(r, h, bytes, e);
 }
 
-/* Behind the first block of zeros there are zeros alone. */
+/* After the first block of zeros, only zeros may follow. */
 static int check_end(struct reading *r, struct err *e)
 {
     char block[TAR_BLOCK] = "";

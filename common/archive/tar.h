@@ -1,6 +1,6 @@
-/* Tar archives, read strictly: what an uploaded program is made of is plain files and folders, so
- * everything else that the format knows is refused. Forms: ustar, pax (of its records only `path`
- * and `size` have a meaning here), and GNU's with long names; not compressed.
+/* Tar archives, read strictly. An uploaded program consists of plain files and folders, so the
+ * reader refuses everything else that the format knows. It reads ustar, pax (only the records
+ * `path` and `size`), and GNU's long names, without compression.
  *
  *   an entry that is refused   a problem with the entry's name; reading goes on, so that the caller
  *                              hears of all of them at once

@@ -16,7 +16,7 @@ struct tar_header {
 };
 _Static_assert(sizeof(struct tar_header) == TAR_BLOCK, "a header is one block");
 
-/* The sum of all bytes, those of the checksum taken as spaces. */
+/* The sum of all bytes, with those of the checksum field taken as spaces. */
 static inline int64_t tar_checksum(const struct tar_header *h)
 {
     const unsigned char *p = (const unsigned char *)h;

@@ -25,7 +25,7 @@ static bool is_hex(char c)
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
-/* Behind the backslash at `at`. */
+/* The end of the escape whose backslash is at `at`. */
 static const char *skip_escape(const char *at, const char *end)
 {
     if (end - at < 2 || !at[1]) {
@@ -49,7 +49,7 @@ static const char *skip_string(const char *at, const char *end)
     return at && at < end ? at + 1 : NULL;
 }
 
-/* Behind a run of digits; NULL: there is none. */
+/* The end of a run of digits; NULL: there is none. */
 static const char *skip_digits(const char *at, const char *end)
 {
     const char *first = at;
@@ -80,7 +80,7 @@ static const char *skip_word(const char *at, const char *end, const char *word)
     return (size_t)(end - at) >= n && memcmp(at, word, n) == 0 ? at + n : NULL;
 }
 
-/* Behind the colon that follows a key; the key begins at `at`. */
+/* The end of the colon after a key; the key starts at `at`. */
 static const char *skip_key(const char *at, const char *end)
 {
     at = at < end && *at == '"' ? skip_string(at, end) : NULL;
@@ -88,7 +88,7 @@ static const char *skip_key(const char *at, const char *end)
     return at && at < end && *at == ':' ? skip_space(at + 1, end) : NULL;
 }
 
-/* An object or an array, which begins at `at`. */
+/* The end of an object or an array that starts at `at`. */
 static const char *skip_nest(const char *at, const char *end, int depth)
 {
     bool object = *at == '{';
@@ -172,7 +172,7 @@ bool jsontext_next(struct jsontext_walk *walk, struct jsontext *key, struct json
     }
     const char *behind = skip_string(at, walk->end), *begin = skip_key(at, walk->end),
                *last = begin ? skip_value(begin, walk->end, 1) : NULL;
-    if (!behind || !last) { /* not well-formed, which jsontext_of() would have said */
+    if (!behind || !last) { /* not well-formed, which jsontext_of() would have reported */
         return false;
     }
     *key = (struct jsontext){at + 1, (size_t)(behind - at - 2)};

@@ -38,7 +38,7 @@ void jsonx_problem(struct jsonx_problems *p, const char *pointer, const char *fm
     va_end(ap);
 }
 
-/* The length of text without a character at its end of which some bytes are missing. */
+/* The length of the text without an incomplete character at its end. */
 static size_t whole_characters(const char *text)
 {
     size_t n = strlen(text);
@@ -56,7 +56,7 @@ static size_t whole_characters(const char *text)
 
 json_t *jsonx_text(const char *text)
 {
-    enum { SHOWN = 6 }; /* bytes that one takes at most, as in \u009b */
+    enum { SHOWN = 6 }; /* most bytes of one shown byte, as in \u009b */
     json_t *s = json_string(text);
     s = s ? s : json_stringn(text, whole_characters(text));
     if (!s) {
@@ -87,7 +87,8 @@ json_t *jsonx_problems_json(const struct jsonx_problems *p)
     return out;
 }
 
-/* Depth by scanning brackets outside strings: Jansson's own limit is far deeper than we allow. */
+/* Measures depth by scanning brackets outside strings: Jansson's own limit is far deeper than
+ * ours. */
 static bool too_deep(const char *text, size_t len, int *line)
 {
     int depth = 0;
@@ -209,7 +210,7 @@ const char *jsonx_real(char out[JSONX_REAL], double v)
     return out;
 }
 
-/* Not-a-number has no JSON. */
+/* JSON has no NaN. */
 static void dump_real(struct buf *b, double v)
 {
     char text[JSONX_REAL];

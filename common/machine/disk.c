@@ -1,4 +1,4 @@
-/* How much a disk has left: see disk.h. */
+/* See disk.h. */
 #include "common/machine/disk.h"
 
 #include <sys/statvfs.h>

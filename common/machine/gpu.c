@@ -1,7 +1,7 @@
-/* GPUs through NVML: see gpu.h. The library comes with the driver, so nothing is linked: its
- * functions are found by name, and their few types are written out here as NVML's documentation has
- * them. NVML counts devices by PCI bus, CUDA by default by speed: workers are started with
- * CUDA_DEVICE_ORDER=PCI_BUS_ID, so that cuda:1 is the same card to both.
+/* GPUs through NVML: see gpu.h. The library comes with the driver, so this program does not link
+ * it: it finds the functions by name, and declares their few types as NVML's documentation does.
+ * NVML numbers devices by PCI bus, CUDA by speed unless told otherwise. Workers are started with
+ * CUDA_DEVICE_ORDER=PCI_BUS_ID, so that cuda:1 is the same card for both.
  */
 #include "common/machine/gpu.h"
 
@@ -29,8 +29,8 @@ struct gpus {
     int (*power)(void *device, unsigned *milliwatts);
 };
 
-/* ISO C has no cast from an object's to a function's pointer; POSIX promises that they are alike.
- */
+/* ISO C cannot cast an object pointer to a function pointer; POSIX guarantees that they look
+ * alike. */
 static void find(void *library, const char *name, void *function)
 {
     void *symbol = dlsym(library, name);

@@ -1,6 +1,6 @@
-/* What this host is: see host.h. In a container the machine's figures are not ours: affinity, the
- * control group's CPU quota (both versions of cgroup) come first, or `auto` would start 64 threads
- * on half a core. Memory: memory.h.
+/* What this host is: see host.h. In a container, the machine's figures are not those of the
+ * process. Affinity and the control group's CPU quota (both versions of cgroup) take precedence, or
+ * `auto` would start 64 threads on half a core. For memory, see memory.h.
  */
 #include "common/machine/host.h"
 
@@ -24,7 +24,8 @@
 
 /* ---- what Open MPI need not do --------------------------------------------------------------- */
 
-/* 0x38: of what Linux tells hwloc, PCI, I/O and miscellaneous; processors and memory stay. */
+/* 0x38: removes PCI, I/O and miscellaneous from what hwloc reads of Linux; processors and memory
+ * stay */
 static const char *const openmpi[] = {
     "HWLOC_COMPONENTS=-linux:0x38,-pci,-gl,-opencl,-cuda,-nvml,-rsmi,-levelzero",
     "PMIX_MCA_gds=hash"};
@@ -61,7 +62,7 @@ int host_cores(void)
     return n > 0 ? (int)n : 1;
 }
 
-/* Busy and all jiffies of the machine. */
+/* Busy jiffies and all jiffies of the machine. */
 static void read_cpu(long long *busy, long long *total)
 {
     char *text = proc_read_file("/proc/stat", 1 << 20, NULL, NULL),
@@ -147,7 +148,7 @@ json_t *host_versions(struct err *e)
 
 /* ---- address --------------------------------------------------------------------------------- */
 
-/* The address from which datagrams to host:port would leave. Nothing is sent. */
+/* The source address of datagrams to host:port. Sends nothing. */
 static int address_towards(const char *host, const char *port, struct sockaddr_storage *out,
                            struct err *e)
 {
@@ -183,7 +184,7 @@ const char *host_of_redis(const char *url)
     return NULL;
 }
 
-/* "redis://HOST:PORT/0" into host and port; false: it is a socket of this machine. */
+/* Splits "redis://HOST:PORT/0" into host and port; false: it is a socket of this machine. */
 static bool split_store(const char *url, char host[256], char port[8])
 {
     const char *at = host_of_redis(url);
@@ -238,7 +239,7 @@ static int prefix_of(const struct sockaddr *mask)
 }
 
 struct wanted {
-    const char *interface; /* or NULL: the address' first `bits` bits */
+    const char *interface; /* or NULL: compare the first `bits` bits of the address */
     int family, bits;
     unsigned char bytes[16];
 };
@@ -280,7 +281,7 @@ static bool fits(const struct ifaddrs *i, const struct wanted *w)
            same_bits(bytes_of(i->ifa_addr, &n), w->bytes, w->bits);
 }
 
-/* Address and network of the first interface that fits. */
+/* Address and network of the first matching interface. */
 static int find_interface(const struct wanted *w, char address[64], char network[72],
                           const char *named, struct err *e)
 {

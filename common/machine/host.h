@@ -14,7 +14,7 @@ double host_quota(void); /* CPUs that its control groups allow; 0: no limit */
 void host_name(char out[48]);
 /* {"openmpi": "4.1.4", "evenstep": …}. ERR_NOT_FOUND where there is no mpirun. */
 json_t *host_versions(struct err *e);
-/* What follows redis:// or rediss:// in a store's address; NULL: it has neither. */
+/* The part after redis:// or rediss:// of a store's address; NULL: it has neither. */
 const char *host_of_redis(const char *url);
 /* The address on `subnet` (CIDR, or an interface's name, or NULL: the one from which store_url is
  * reached), and its network in CIDR. */
@@ -32,19 +32,19 @@ int host_towards(const char *host, const char *port, char address[64], char netw
  * megabytes what its ranks have to know (docs/decisions/0083). */
 const char *host_openmpi(size_t *i);
 
-/* CPU seconds of all the machine's processors since it booted: those used, and all. */
+/* CPU seconds of all processors since the machine booted: used, and in total. */
 void host_cpu_read(double *used, double *all);
 /* Load since the last call: {"cpu", "load1", "cores", "quota", "memory_bytes",
  * "memory_free_bytes"}. */
 struct host_load {
-    long long busy, total; /* of the call before */
+    long long busy, total; /* at the previous call */
 };
 json_t *host_load_read(struct host_load *l);
 
-/* One or two free ports of "FIRST-LAST" ("20000,20001"). The search begins at a port that follows
- * from `salt`. For Open MPI's daemons: they take every port that they are given, so the whole range
- * would leave none for ranks and other jobs. Two, because another process may take one meanwhile.
- */
+/* One or two free ports of "FIRST-LAST" ("20000,20001"), for Open MPI's daemons. A daemon occupies
+ * every port of its range, so the whole range would leave none for ranks and other jobs. There are
+ * two because another process may take one meanwhile. The search begins at a port derived from
+ * `salt`. */
 int host_free_ports(const char *range, const char *salt, char out[16], struct err *e);
 
 #endif

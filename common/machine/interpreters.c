@@ -1,4 +1,4 @@
-/* The interpreters of a host, asked by a thread: see interpreters.h. */
+/* A thread that asks the Python interpreters of a host: see interpreters.h. */
 #include "common/machine/interpreters.h"
 
 #include <pthread.h>
@@ -16,8 +16,8 @@ struct interpreters {
     pthread_t thread;
     atomic_bool stop;
     pthread_mutex_t lock; /* guards what follows */
-    json_t *all;          /* as interpreters_tell says */
-    bool found;           /* each has said what it finds */
+    json_t *all;          /* as interpreters_tell() returns it */
+    bool found;           /* each interpreter has said what it finds */
 };
 
 int interpreters_check(const struct opt_values *options, struct err *e)
@@ -62,7 +62,7 @@ static void find(struct interpreters *i, int k)
     pthread_mutex_unlock(&i->lock);
 }
 
-/* What cannot be imported is not there, and `broken` says why. */
+/* Removes a package that cannot be imported, and records why in `broken`. */
 static void set_broken(struct interpreters *i, int k, const char *name, const char *why)
 {
     pthread_mutex_lock(&i->lock);

@@ -17,12 +17,12 @@
 /* 2 s for half an hour, 1 min for a day, 10 min for a week */
 const struct load_tier load_tiers[LOAD_TIERS] = {{2, 900}, {60, 1440}, {600, 1008}};
 
-static const double at_most = 1.2; /* above this share a reading of processors is a mistake */
+static const double at_most = 1.2; /* a higher share of processors is a reading error */
 
 /* ---- one figure each ------------------------------------------------------------------------- */
 
-/* Seconds of processors that were used, and those that there were: of the control group where it
- * has a quota, else of the machine. */
+/* Seconds of processor time, used and available: of the control group if it has a quota, else of
+ * the machine. */
 static void read_cpu(double now, double *used, double *all)
 {
     char path[PATH_MAX + 32];
@@ -38,10 +38,10 @@ static void read_cpu(double now, double *used, double *all)
     host_cpu_read(used, all);
 }
 
-/* Bytes of all interfaces but loopback, since they are up. */
+/* Bytes of all interfaces except loopback since they came up. */
 static void read_network(double *received, double *sent)
 {
-    enum { FIELDS = 9 }; /* the first is received, the last of these is sent */
+    enum { FIELDS = 9 }; /* the first is received, the last is sent */
     char *text = proc_read_file("/proc/net/dev", 1 << 18, NULL, NULL), *colon = text, *end;
     *received = *sent = text ? 0 : NAN;
     while (colon && (colon = strchr(colon, ':')) != NULL) { /* "    lo: 123 4 …" */
@@ -57,7 +57,7 @@ static void read_network(double *received, double *sent)
     free(text);
 }
 
-/* A counter that went back is one that began anew. */
+/* A counter that decreased has started again from 0. */
 static double rate(double before, double now, double seconds)
 {
     return seconds > 0 && now >= before ? (now - before) / seconds : NAN;

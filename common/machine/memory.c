@@ -1,4 +1,4 @@
-/* See memory.h. Groups whose folders are not there are passed over. */
+/* See memory.h. Groups whose folders do not exist are skipped. */
 #include "common/machine/memory.h"
 
 #include <limits.h>
@@ -11,7 +11,7 @@
 #include "common/machine/groups.h"
 #include "common/process/proc.h"
 
-/* Files of a group. Of its memory.stat count the pages of files that can be dropped. */
+/* Files of a group. Of its memory.stat, the pages of files that the kernel can drop count. */
 struct version {
     const char *limit, *used, *files[2];
 };
@@ -42,7 +42,7 @@ struct memory memory_read_in(const char *proc, const char *groups)
     for (bool is = group_own(&g, proc, groups, "memory"); is; is = group_up(&g)) {
         const struct version *v = g.second ? &two : &one;
         double most = group_figure(&g, v->limit);
-        if (isnan(machine) || most < machine) { /* others cannot fill up before the machine does */
+        if (isnan(machine) || most < machine) { /* a larger group limits nothing */
             limit = fmin(limit, most);
             room = fmin(room, most - group_figure(&g, v->used) + pages_of_files(&g, v));
         }

@@ -49,7 +49,7 @@ static bool is_local_v6(const unsigned char a[16])
                                    {0xfd, 0x20, 0x00, 0xce, [14] = 0x02, [15] = 0x54}};
     bool holds_v4 =
         memcmp(a, zeros, 12) == 0 || memcmp(a, mapped, 12) == 0 || memcmp(a, translated, 12) == 0;
-    bool six_to_four = a[0] == 0x20 && a[1] == 0x02; /* the address of its router follows */
+    bool six_to_four = a[0] == 0x20 && a[1] == 0x02; /* a router's IPv4 address follows */
     return a[0] == 0xff || (a[0] == 0xfe && (a[1] & 0xc0) == 0x80) ||
            memcmp(a, metadata[0], 16) == 0 || memcmp(a, metadata[1], 16) == 0 ||
            (holds_v4 && is_local_v4(v4_at(a + 12))) || (six_to_four && is_local_v4(v4_at(a + 2)));

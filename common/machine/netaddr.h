@@ -1,10 +1,10 @@
-/* Addresses at which a request that somebody else asked for must not arrive: those of this host and
- * of its link, among them the metadata services of clouds, which answer whoever reaches them.
+/* Addresses that a request on somebody else's behalf must not reach: those of this host and of its
+ * link. Metadata services of clouds are among them; they answer every caller on the host.
  *
- * Loopback (127/8, ::1), unspecified (0/8, ::), link-local (169.254/16, fe80::/10), multicast and
- * broadcast, the metadata addresses outside of those (100.100.100.200, 192.0.0.192, 168.63.129.16,
- * fd00:ec2::254, fd20:ce::254), and each that is IPv4 also within an IPv6 address (mapped, NAT64,
- * 6to4).
+ * Local are loopback (127/8, ::1), unspecified (0/8, ::), link-local (169.254/16, fe80::/10),
+ * multicast and broadcast. So are the metadata addresses outside of those ranges (100.100.100.200,
+ * 192.0.0.192, 168.63.129.16, fd00:ec2::254, fd20:ce::254), and IPv6 addresses that embed such an
+ * IPv4 address (mapped, NAT64, 6to4).
  */
 #ifndef COMMON_MACHINE_NETADDR_H
 #define COMMON_MACHINE_NETADDR_H
@@ -12,10 +12,10 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
-/* Also true of what is neither IPv4 nor IPv6. */
+/* True also for addresses that are neither IPv4 nor IPv6. */
 bool netaddr_is_local(const struct sockaddr *at);
-/* Is it written as such an address ("127.1", "[::1]", "2130706433"), or "localhost" or a name
- * beneath it? Other names are not looked up: false. */
+/* Does `host` spell such an address ("127.1", "[::1]", "2130706433"), or is it "localhost" or a
+ * name beneath it? Does not look up other names, and returns false for them. */
 bool netaddr_names_local(const char *host);
 
 #endif

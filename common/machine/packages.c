@@ -1,4 +1,4 @@
-/* What an interpreter has for programs: see packages.h. */
+/* What a Python interpreter offers to programs: see packages.h. */
 #include "common/machine/packages.h"
 
 #include <limits.h>
@@ -15,7 +15,7 @@ enum { NO_PROGRAM = 127, ANSWER = 2048, VARIABLE = PATH_MAX + 64 };
 const char *const packages_names[] = {"python3", "numpy", "torch", "tensorflow",
                                       "keras",   "jax",   NULL};
 
-/* A distribution for CPUs alone has another name than the package in it. */
+/* A distribution for CPUs only has another name than its package. */
 static const char script[] =
     "import importlib.metadata as m, importlib.util as u, json, re, sys\n"
     "found = {'python3': '%d.%d.%d' % sys.version_info[:3]}\n"
@@ -40,7 +40,7 @@ bool packages_known(const char *name)
     return false;
 }
 
-/* "PATH=…" for env(1). */
+/* Builds "PATH=…" for env(1). */
 static const char *search_path(const struct packages_ask *ask, char out[VARIABLE])
 {
     const char *own = getenv("PATH");
@@ -81,7 +81,7 @@ json_t *packages_find(const struct packages_ask *ask, struct err *e)
 
 int packages_import(const struct packages_ask *ask, const char *name, struct err *e)
 {
-    /* what a package prints goes nowhere, so that the exception is all that is said */
+    /* discards what a package prints, so that only the exception is printed */
     static const char import[] =
         "import os, sys\n"
         "said, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)\n"
@@ -115,7 +115,7 @@ bool packages_at_least(const char *version, const char *least)
         version = had + (*had == '.');
         least = wanted + (*wanted == '.');
         if (had == version && wanted == least) {
-            break; /* neither a number nor a dot */
+            break; /* neither a digit nor a dot */
         }
     }
     return true;

@@ -1,6 +1,6 @@
-/* See probe.h. A driver that hangs must not hang us: the program gets some seconds.
+/* See probe.h. A hanging driver must not block the caller, so the program gets some seconds.
  *
- * Its line of JSON comes after whatever a driver or a library prints.
+ * Drivers and libraries may print before it; its line of JSON is the last one.
  */
 #include "common/machine/probe.h"
 
@@ -11,7 +11,7 @@
 #include "common/process/proc.h"
 
 static const double patience_seconds =
-    30; /* the first use of a GPU after the machine's start takes some */
+    30; /* the first use of a GPU after the machine boots takes long */
 
 json_t *probe_json(const struct probe *p)
 {

@@ -16,7 +16,7 @@
 #include "common/clock.h"
 #include "common/process/run_as.h"
 
-/* The signal of a parent's death is forgotten where the user changes. */
+/* Sets the signal for a parent's death after the user, because changing the user clears it. */
 static int become(const struct proc_spec *spec)
 {
     const struct rlimit memory = {(rlim_t)spec->memory_bytes, (rlim_t)spec->memory_bytes};
@@ -32,7 +32,7 @@ static int become(const struct proc_spec *spec)
     return 0;
 }
 
-/* In the child: never returns. Reports errno through the pipe when exec fails. */
+/* Runs in the child and never returns. Reports errno through the pipe if exec fails. */
 _Noreturn static void run_child(const struct proc_spec *spec, int report)
 {
     if (spec->new_session) {
@@ -115,7 +115,7 @@ bool proc_poll(pid_t pid, int *exit_code)
     if (r == 0) {
         return false;
     }
-    int code = -1; /* not our child: nobody can tell its code */
+    int code = -1; /* not our child: its code is unknown */
     if (r == pid) {
         code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     } else if (kill(pid, 0) == 0 || errno == EPERM) {
@@ -142,7 +142,7 @@ int proc_await(pid_t pid, double seconds)
     return code;
 }
 
-/* State letter and start time of /proc/PID/stat; the name may hold anything, so the fields are
+/* State letter and start time from /proc/PID/stat. The name may contain anything, so fields are
  * counted from its last ')'. */
 static int read_stat(pid_t pid, char *state, unsigned long long *start)
 {

@@ -1,4 +1,4 @@
-/* The files and folders that a daemon lives with: see proc.h. */
+/* The files and folders of a daemon: see proc.h. */
 #include "common/process/proc.h"
 
 #include <dirent.h>
@@ -45,7 +45,7 @@ int proc_mkdirs(const char *path, mode_t mode, struct err *e)
             char end = *p;
             *p = 0;
             if (mkdir(part, mode) == 0) {
-                sync_folder_of(part); /* what is written into it is there after a power cut, too */
+                sync_folder_of(part); /* so that files in it survive a power cut */
             } else if (errno != EEXIST) {
                 return err_errno(e, ERR_IO, "cannot make folder '%s'", part);
             }
@@ -110,7 +110,8 @@ char *proc_read_file(const char *path, size_t max, size_t *n, struct err *e)
     struct stat st;
     char *data = NULL;
     size_t size = 4096, len = 0;
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 && /* 0: as in /proc */
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+        st.st_size > 0 && /* size 0: a file of /proc */
         (size_t)st.st_size < max) {
         size = (size_t)st.st_size + 1;
     }

@@ -1,5 +1,5 @@
-/* Processes found by their environment (proc.h): what an attempt left behind is known by variables
- * that no other process has, and never by a name alone.
+/* Finds processes by their environment (proc.h). Variables that no other process has identify what
+ * an attempt left behind; a process's name alone never does.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -36,7 +36,7 @@ static bool is_marked(pid_t pid, const char *const *pairs)
     return all && pid != getpid();
 }
 
-/* Calls fn for each process that has all of these; how many there are. */
+/* Calls fn for each process that has all of these variables; returns how many there are. */
 static int for_marked(const char *const *pairs, void (*fn)(void *ctx, pid_t pid, uint64_t ticks),
                       void *ctx)
 {

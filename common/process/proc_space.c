@@ -1,6 +1,6 @@
-/* Where the number of a process means that process (proc.h): the boot of the kernel and the
- * namespace of processes. In another container, on another host or after a reboot the same number
- * is another process or none.
+/* Where a process number means the same process (proc.h): within one boot of the kernel and one pid
+ * namespace. In another container, on another host or after a reboot, the same number is another
+ * process or none.
  */
 #include "common/process/proc.h"
 

@@ -69,7 +69,8 @@ int run_as_folder(const struct run_as *as, const char *path, struct err *e)
     return rc;
 }
 
-/* Asked as this user, so that folders above it count. */
+/* May the user pass through or execute this? A child asks as the user, so that the folders above
+ * count. */
 static bool may(const struct run_as *as, const char *path)
 {
     int status = 0;
@@ -82,7 +83,7 @@ static bool may(const struct run_as *as, const char *path)
     return pid > 0 && status == 0;
 }
 
-/* Folders above it count. */
+/* Checks that the user may execute the program, including the folders above it. */
 static int check(const struct run_as *as, const char *program, struct err *e)
 {
     return may(as, program)
@@ -101,7 +102,7 @@ static int reaches(const struct run_as *as, const char *folder, struct err *e)
     return err_hint(e, "a folder above it is closed to others: chmod o+x");
 }
 
-/* Others may pass through the folder, but not list it. */
+/* Lets others pass through the folder, but not list it. */
 static int passage(const char *folder, struct err *e)
 {
     struct stat st;

@@ -1,5 +1,5 @@
-/* Another user of this machine for child processes. A service that runs as root lets its ranks, and
- * with them users' own programs, run as a user that cannot read the service's files. */
+/* Runs child processes as another user of this machine. A service that runs as root runs its ranks,
+ * and with them users' own programs, as a user that cannot read the service's files. */
 #ifndef COMMON_PROCESS_RUN_AS_H
 #define COMMON_PROCESS_RUN_AS_H
 
@@ -9,7 +9,7 @@
 
 #include "common/err.h"
 
-#define RUN_AS_USER "evenstep-rank" /* the one that is taken where it is there and none is named */
+#define RUN_AS_USER "evenstep-rank" /* used if it exists and no user is named */
 #define RUN_AS_OPTION                                                                              \
     {                                                                                              \
         "run-as", "USER", OPT_STRING, NULL, 0, 0,                                                  \
@@ -17,31 +17,32 @@
             "(default: " RUN_AS_USER " if there is one, else the same user)"                       \
     }
 
-/* How a rank is told: the user's name, and a folder that the user owns. */
+/* How a rank learns of it: the user's name, and a folder that the user owns. */
 #define RUN_AS_VARIABLE "EVENSTEP_RUN_AS"
 #define RUN_AS_CACHE "EVENSTEP_RUN_AS_CACHE"
 
 enum { RUN_AS_GROUPS = 64, RUN_AS_NAME = 64 };
 
 struct run_as {
-    char name[RUN_AS_NAME]; /* "": nobody else */
+    char name[RUN_AS_NAME]; /* "": no other user */
     char home[PATH_MAX];
     uid_t uid;
     gid_t gid, groups[RUN_AS_GROUPS];
     int n_groups;
 };
 
-/* `name`: of --run-as, or NULL. An error: there is no such user, it is root, or we may not become
- * another user. */
+/* `name`: of --run-as, or NULL. An error if there is no such user, it is root, or this process may
+ * not become another user. */
 int run_as_find(struct run_as *out, const char *name, struct err *e);
-bool run_as_given(const struct run_as *as); /* as NULL: no */
-/* This process, with all its threads, is that user from here on. Between fork and exec too. 0 or
- * -1 with errno. PR_SET_PDEATHSIG has to be set again. */
+bool run_as_given(const struct run_as *as); /* is there another user? `as` NULL: no */
+/* Changes this process, with all its threads, to that user. May be called between fork and exec. 0,
+ * or -1 with errno. Clears PR_SET_PDEATHSIG, so the caller has to set it again. */
 int run_as_become(const struct run_as *as);
-/* A folder that this user owns and nobody else may enter. */
+/* Makes a folder that this user owns and nobody else may enter. */
 int run_as_folder(const struct run_as *as, const char *path, struct err *e);
-/* The user may execute `program` and pass through `data_dir`, which others may not list, and has
- * `data_dir`/received for what its ranks receive. Nobody else: 0 at once. */
+/* Prepares for running as this user. Checks that the user may execute `program`; lets it pass
+ * through `data_dir`, which others may not list; and makes `data_dir`/received for what its ranks
+ * receive. Returns 0 at once if there is no other user. */
 int run_as_ready(const struct run_as *as, const char *program, const char *data_dir, struct err *e);
 
 #endif

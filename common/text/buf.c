@@ -27,7 +27,7 @@ void buf_reset(struct buf *b)
     }
 }
 
-/* Room for n more bytes and a NUL. */
+/* Makes room for n more bytes and a NUL. */
 static bool reserve(struct buf *b, size_t n)
 {
     if (b->failed || n > b->cap - b->len) {
@@ -67,7 +67,7 @@ void buf_adds(struct buf *b, const char *text)
     buf_add(b, text, strlen(text));
 }
 
-/* Prints into the room that there is, and again where that was too small. */
+/* Prints into the available room, and again after growing if it was too small. */
 void buf_addf(struct buf *b, const char *fmt, ...)
 {
     size_t room = b->size - b->len;

@@ -1,4 +1,4 @@
-/* FNV-1a, 64 bits: a stable hash for keys. It can be forged, so it is no digest. */
+/* FNV-1a, 64 bits: a stable hash for keys. It is easy to forge, so never use it as a digest. */
 #ifndef COMMON_TEXT_HASH_H
 #define COMMON_TEXT_HASH_H
 
@@ -7,7 +7,7 @@
 
 #define HASH_START 0xcbf29ce484222325ull
 
-/* Goes on from h, which is HASH_START or the hash of the bytes before. */
+/* Continues from h, which is HASH_START or the hash of the preceding bytes. */
 static inline uint64_t hash_bytes(uint64_t h, const void *bytes, size_t n)
 {
     const unsigned char *p = bytes;

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* 2 n small digits and a NUL into `out`. */
+/* Writes 2 n lower-case digits and a NUL into `out`. */
 static inline void hex_of(char *out, const void *bytes, size_t n)
 {
     static const char digits[] = "0123456789abcdef";

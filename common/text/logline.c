@@ -3,13 +3,13 @@
 
 #include <string.h>
 
-/* What stands for a character that has a letter in log_quote(). */
+/* The character that log_quote() writes as this letter. */
 static char unescaped(char c)
 {
     return c == 'n' ? '\n' : c == 't' ? '\t' : c;
 }
 
-/* Copies a value (or passes over it, if out is NULL) and returns where it ends. */
+/* Copies a value (or skips it, if out is NULL) and returns where it ends. */
 static const char *read_value(const char *p, char *out, size_t size)
 {
     bool quoted = *p == '"';

@@ -1,12 +1,11 @@
-/* Reads lines as common/log.h writes them: ts=… level=info mod=program msg=says line="…". */
+/* Reads lines that common/log.h writes: ts=… level=info mod=program msg=says line="…". */
 #ifndef COMMON_TEXT_LOGLINE_H
 #define COMMON_TEXT_LOGLINE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The value of a key, without its quotes and escapes, cut to fit. False: the line has no such key.
- */
+/* The value of a key, without quotes and escapes, cut to fit. False if the line has no such key. */
 bool logline_value(const char *line, const char *key, char *out, size_t size);
 
 #endif

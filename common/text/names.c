@@ -1,5 +1,5 @@
-/* See names.h. A JSON object gives the index of a name in the list; it is made anew after a
- * removal, which is rare. */
+/* See names.h. A JSON object maps a name to its index in the list. A removal, which is rare,
+ * rebuilds it. */
 #include "common/text/names.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* A set of names, or a map from names to numbers: nodes that are kept for a job, and since when
- * each is free. Names stand in the order in which they were added.
+/* A set of names, or a map from names to numbers, such as the nodes reserved for a job and since
+ * when each has been free. Names keep the order in which they were added.
  *
  *   struct names taken = {0};                     an empty one needs no memory
  *   names_add(&taken, "n3", 0);
@@ -27,14 +27,14 @@ struct names {
     bool failed;
 };
 
-/* Empty, and without memory, afterwards. */
+/* Leaves an empty set without memory. */
 void names_release(struct names *s);
-/* Adds it with this number, or gives it the number if it is there. `name` is copied. */
+/* Adds a name with this number, or sets the number of an existing one. `name` is copied. */
 void names_add(struct names *s, const char *name, double number);
-/* Adds all of `from`, with their numbers. */
+/* Adds all names of `from`, with their numbers. */
 void names_add_all(struct names *s, const struct names *from);
 void names_remove(struct names *s, const char *name);
-/* Borrowed until the next change of the set; NULL: it is not there. A set that is NULL is empty. */
+/* Borrowed until the set changes; NULL if the name is not in it. A NULL set is empty. */
 const struct named *names_find(const struct names *s, const char *name);
 bool names_has(const struct names *s, const char *name);
 

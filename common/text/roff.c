@@ -7,7 +7,7 @@
 
 enum { LINE = 76 };
 
-/* Bytes of the UTF-8 character at p, as far as it is there, and its code point. */
+/* Length and code point of the UTF-8 character at p, which may be incomplete. */
 static size_t decode(const unsigned char *p, uint32_t *code)
 {
     size_t n = *p < 0x80 ? 1 : *p < 0xe0 ? 2 : *p < 0xf0 ? 3 : 4, i = 1;
@@ -18,7 +18,7 @@ static size_t decode(const unsigned char *p, uint32_t *code)
     return i;
 }
 
-/* One character as roff writes it; `first`: of a line. Returns its bytes. */
+/* Writes one character for roff; `first`: it starts a line. Returns its bytes. */
 static size_t spell(uint32_t code, bool first, char out[16])
 {
     if (code >= 0x80) {
@@ -32,7 +32,7 @@ static size_t spell(uint32_t code, bool first, char out[16])
     return (size_t)(other ? snprintf(out, 16, "%s", other) : snprintf(out, 16, "%c", (char)code));
 }
 
-/* Bytes that the word at p takes in the page. */
+/* Bytes that the word at p takes on the page. */
 static size_t word_bytes(const unsigned char *p)
 {
     char spelled[16];

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* K, M, G and T are powers of 1024. false: that is no size of at least one byte. */
+/* K, M, G and T are powers of 1024. False if it is not a size of at least one byte. */
 bool size_parse(const char *text, int64_t *bytes);
 
 #endif

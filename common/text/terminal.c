@@ -1,4 +1,4 @@
-/* See terminal.h. Widths come from the C library's tables for UTF-8, whatever the user's locale. */
+/* See terminal.h. Widths come from the C library's tables for UTF-8, in any locale. */
 #include "common/text/terminal.h"
 
 #include <locale.h>
@@ -15,7 +15,7 @@ enum { NARROWEST = 20, MOST = 100000 };
 
 static const char ellipsis[] = "…";
 
-/* What the environment says, else the terminal; 0: neither does. */
+/* The environment's value, else the terminal's; 0: neither has one. */
 static int ask(FILE *out, const char *variable, bool rows)
 {
     struct winsize size = {0};
@@ -53,14 +53,15 @@ void terminal_end_unread(FILE *out)
     }
 }
 
-/* Bytes and columns of the first character. Without the locale every character counts one. */
+/* Bytes and columns of the first character. Without the locale, every character counts as one
+ * column. */
 static size_t measure(const char *text, int *columns)
 {
     wchar_t c = 0;
     mbstate_t state = {0};
     size_t n = mbrtowc(&c, text, strlen(text), &state);
     *columns = 1;
-    if (n == 0 || n > strlen(text)) { /* no UTF-8 */
+    if (n == 0 || n > strlen(text)) { /* not UTF-8 */
         return 1;
     }
     int width = wcwidth(c);
@@ -88,7 +89,7 @@ int text_columns(const char *text)
     return all;
 }
 
-/* Bytes of `text` that fit into so many columns. */
+/* Bytes of `text` that fit into this many columns. */
 static size_t fitting(const char *text, int columns)
 {
     locale_t before = use_utf8();
@@ -120,7 +121,8 @@ char *text_cut(char *out, size_t size, const char *text, int columns)
     return out;
 }
 
-/* Bytes of the words of `text` that fit into so many columns; one word at least, however long. */
+/* Bytes of those words of `text` that fit into this many columns; at least one word, whatever its
+ * length. */
 static size_t fitting_words(const char *text, int columns)
 {
     size_t end = 0, most = fitting(text, columns);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The length of the character at s, of n bytes at most, and its code point; 0: not UTF-8. */
+/* Length of the character at s, which has at most n bytes, and its code point; 0: not UTF-8. */
 static size_t decode(const char *s, size_t n, uint32_t *code)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -48,9 +48,10 @@ size_t text_unsafe(const char *s, size_t n)
     return n;
 }
 
-/* Drawn as nothing: Unicode's Default_Ignorable_Code_Point (DerivedCoreProperties.txt), what frames
- * notes between lines (U+FFF9 to U+FFFB) and hieroglyphs, and what is no character. The other
- * format characters (Cf) are signs that are seen, such as those before Arabic numbers. */
+/* Is the character invisible? Those are Unicode's Default_Ignorable_Code_Point
+ * (DerivedCoreProperties.txt), the characters that frame annotations (U+FFF9 to U+FFFB) and
+ * hieroglyphs, and noncharacters. The other format characters (Cf) are visible signs, such as those
+ * before Arabic numbers. */
 static bool is_unseen(uint32_t code)
 {
     static const uint32_t ranges[][2] = {
@@ -61,7 +62,7 @@ static bool is_unseen(uint32_t code)
         {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
     };
     if ((code & 0xfffe) == 0xfffe) {
-        return true; /* the last two of each plane are no characters */
+        return true; /* the last two of each plane are noncharacters */
     }
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
         if (code >= ranges[i][0] && code <= ranges[i][1]) {
@@ -71,7 +72,7 @@ static bool is_unseen(uint32_t code)
     return false;
 }
 
-/* White_Space, and the Braille pattern without a dot. */
+/* White_Space, and the Braille pattern without dots. */
 static bool is_blank(uint32_t code)
 {
     return code == ' ' || code == 0xa0 || code == 0x1680 || (code >= 0x2000 && code <= 0x200a) ||
@@ -83,11 +84,11 @@ static bool is_variant(uint32_t code)
     return code >= 0xfe00 && code <= 0xfe0f;
 }
 
-/* Joiners and variation selectors belong to the letter or picture before them, beyond the alphabets
- * of Europe: words of Persian and Hindi and many emoji are written with one. */
+/* Joiners and variation selectors belong to the letter or picture before them, outside the
+ * alphabets of Europe: words of Persian and Hindi and many emoji contain one. */
 static bool joins(uint32_t code, uint32_t before)
 {
-    enum { FIRST_JOINED = 0x0590 /* Hebrew; behind it Arabic, the scripts of India, symbols */ };
+    enum { FIRST_JOINED = 0x0590 /* Hebrew; then Arabic, the scripts of India, symbols */ };
     bool zero_width = code == 0x200c || code == 0x200d;
     return before >= FIRST_JOINED && !is_blank(before) &&
            (is_unseen(before) ? code == 0x200d && is_variant(before)
@@ -118,12 +119,12 @@ const char *text_name_wrong(char out[TEXT_WRONG], const char *s, size_t n)
     return seen ? NULL : out;
 }
 
-struct piece { /* a character as it is shown */
+struct piece { /* one character as it is shown */
     char text[8];
     size_t bytes;
 };
 
-/* The character at s, of n bytes at most; returns its length there. */
+/* Shows the character at s, which has at most n bytes; returns its length in s. */
 static size_t show(const char *s, size_t n, struct piece *out)
 {
     uint32_t code;
