@@ -1,6 +1,6 @@
-/* The worker's configuration (see config.h). The plan comes from the coordinator through the store;
- * it is checked anyway, because a worker and a coordinator of different versions must fail with a
- * message and not with a crash.
+/* The worker's configuration (see config.h). The plan comes from the coordinator through the store.
+ * It is checked all the same: a worker and a coordinator of different versions must fail with a
+ * message, not with a crash.
  */
 #include "worker/config.h"
 
@@ -11,7 +11,7 @@
 #include "job/minibatch/assign.h"
 #include "worker/data/dataset.h"
 
-/* Of a node that has no agent; the agent's is --data-limit. */
+/* For a node without an agent; an agent has --data-limit. */
 
 static const struct opt table[] = {
     {"job", "ID", OPT_STRING, NULL, 0, 0,
@@ -191,7 +191,7 @@ static int check_sizes(const struct worker_config *c, struct err *e)
                          c->spec->batching.global_batch);
 }
 
-/* An agent that started us passes settings of its host. */
+/* Takes settings of this host from the agent that started us. */
 static int take_host(struct worker_config *c, struct err *e)
 {
     const char *own = getenv("EVENSTEP_NODE_DATA"), *bytes = getenv("EVENSTEP_NODE_CACHE_BYTES"),
@@ -259,7 +259,7 @@ int config_size_batches(struct worker_config *c, struct err *e)
 
 /* ---- without a store ------------------------------------------------------------------------- */
 
-/* One node per worker, all of the device that was asked for. */
+/* Makes one node per worker; all have the device that was asked for. */
 static void local_workers(struct worker_config *c)
 {
     const char *factor = opt_string(c->options, "slowdown");
@@ -267,7 +267,7 @@ static void local_workers(struct worker_config *c)
         struct plan_worker *node = &c->plan.workers[i];
         char *end;
         double f = strtod(factor, &end);
-        factor = *end == ',' ? end + 1 : factor; /* the last one holds for the rest */
+        factor = *end == ',' ? end + 1 : factor; /* the last factor holds for the rest */
         snprintf(node->node, sizeof(node->node), "local-%d", i + 1);
         snprintf(node->device, sizeof(node->device), "%s", opt_string(c->options, "device"));
         node->slowdown = f > 1 ? f : 1;

@@ -24,60 +24,62 @@ enum further_pass {
 struct engine {
     const struct engine_ops *ops;
     struct trainer_env *env;          /* borrowed */
-    struct dev_replica *replica;      /* what the strategy works on; set by `prepare` */
-    const struct dev_bucket *buckets; /* [n_buckets] of the step that was loaded */
+    struct dev_replica *replica;      /* the strategy's replica; set by `prepare` */
+    const struct dev_bucket *buckets; /* [n_buckets] of the loaded step */
     int n_buckets;
     int64_t test_samples; /* samples of the test set; 0: the strategy asks for no evaluation */
-    struct program_traits program; /* set when the engine is opened, as rank_env has it then */
+    struct program_traits program; /* set when the engine is opened, as in rank_env */
     /* set by the trainer when the strategy has started: */
     double job_start; /* comm_now() at the job's time 0 */
-    /* The engine calls it in a further backward pass over the last step, when its gradients, of
-     * this weight, are in the replica. Blocks until those of all ranks are summed. */
+    /* Called by the engine in a further backward pass over the last step, when that pass's
+     * gradients, of this weight, are in the replica. Blocks until the gradients of all ranks are
+     * summed. */
     int (*further)(void *ctx, double weight, enum further_pass how, struct err *e);
     /* 1 if `mine` is true on any rank, else 0. Blocks until all ranks call it. NULL: the strategy
      * has no such question. */
     int (*any)(void *ctx, bool mine, struct err *e);
     void *further_ctx; /* for both */
     /* set by `compute`: */
-    double idle;    /* seconds in which nothing was computed; negative: it had begun before */
+    double idle;    /* seconds without computing; negative: it had begun before */
     double loading; /* of the other seconds, those in which a user's program waited for samples */
 };
 
 struct engine_ops {
-    /* Copies `from` to the replica, and measures the node. Its blocks are borrowed for the call. */
+    /* Copies `from` to the replica, and calibrates the node. The blocks of `from` are borrowed for
+     * the call. */
     int (*prepare)(struct engine *g, const struct run_state *from, struct err *e);
     /* As rank_env.ready. */
     bool (*ready)(struct engine *g, int batch);
-    /* Fetches what the step needs, and sets `buckets`. It does not count as computing time. */
+    /* Fetches the step's data, and sets `buckets`. It does not count as computing time. */
     int (*load)(struct engine *g, const struct work *w, struct err *e);
-    /* Computes the gradients of w->slice, a mean over its samples, into the replica; for an empty
-     * slice they are zero. Calls mark for each bucket, in order. Sets w->updated if it has made the
-     * update too, and w->learning_rate if the rate is not the spec's. If `weighed`, it sets
-     * w->weight before the first mark, and w->voided. */
+    /* Computes the gradients of w->slice into the replica, as a mean over its samples; zero for an
+     * empty slice. Calls mark for each bucket, in order. Sets w->updated if it has made the update
+     * too, and w->learning_rate if the rate is not the spec's. If `weighed`, it sets w->weight
+     * before the first mark, and w->voided. */
     int (*compute)(struct engine *g, struct work *w, struct dev_result *out, dev_mark_fn *mark,
                    void *ctx, struct err *e);
-    /* Sums loss and correct over the range of the test set. May change w->eval_count to the samples
-     * that it really had. With `open` it also sets sum->leaves, or sum->absent if that is not
-     * known. */
+    /* Sums loss and correct predictions over the range of the test set. May set w->eval_count to
+     * the number of samples that it really had. With `open` it also sets sum->leaves, or
+     * sum->absent if that is unknown. */
     int (*evaluate)(struct engine *g, struct work *w, struct dev_result *sum, struct err *e);
     /* What a user's program has measured by itself since the last call, in a run whose strategy
-     * asks for no evaluation; *n: its samples, 0: nothing. last: no step follows, so it waits for
-     * what the program does after the last one. May be NULL. */
+     * asks for no evaluation; *n: its samples, 0: nothing. last: no step follows, so the call waits
+     * for what the program does after the last one. May be NULL. */
     int (*measured)(struct engine *g, bool last, struct dev_result *sum, int64_t *n, struct err *e);
-    /* As rank_env.own_state, when the last step is made. NULL: there is none. */
+    /* As rank_env.own_state, after the last step. NULL: there is none. */
     int (*own_state)(struct engine *g, struct own_state *out, struct err *e);
     /* As in rank_env. NULL: only the strategy changes the replica. */
     bool (*mark)(struct engine *g, float *out);
     int (*differs)(struct engine *g, size_t mark, double off, struct err *e);
     void (*parted)(struct engine *g, struct err *e);
-    /* As in rank_env. NULL: nothing here ends by itself. */
+    /* As in rank_env. NULL: the engine never ends by itself. */
     int (*give)(struct engine *g, struct own_state *out, struct err *e);
     int (*resume)(struct engine *g, struct work *w, const struct own_state *state,
                   struct dev_result *out, double *compute_s, struct err *e);
     int (*take)(struct engine *g, const struct own_state *state, struct err *e);
     int (*enter)(struct engine *g, const struct entrance *at, const struct own_state *state,
                  struct err *e);
-    /* The strategy has finished with this action. May be NULL. */
+    /* Ends this action of the strategy. May be NULL. */
     int (*end)(struct engine *g, enum action why, struct err *e);
     void (*free)(struct engine *g);
 };

@@ -57,7 +57,7 @@ static int take_report(struct trip *t, int from, int tag, struct report *r, stru
     return comm_wait(t->f->comm, &m.op, e);
 }
 
-/* `bytes` of `data` from the keeper to all ranks. */
+/* Sends `bytes` of `data` from the keeper to all ranks. */
 static int hand_out(struct trip *t, void *data, size_t bytes, struct err *e)
 {
     return comm_broadcast(t->f->comm, t->f->comm->workers, data, bytes, e);
@@ -83,7 +83,7 @@ static bool needs(const struct trip *t)
 
 enum reopened { REOPENED_NONE, REOPENED };
 
-/* What this host received with that key, at `root`. */
+/* Opens what this host received with that key, at `root`. */
 static int open_at(const struct fetch *f, bool trains, const char *root, struct dataset *d,
                    struct err *e)
 {
@@ -92,7 +92,7 @@ static int open_at(const struct fetch *f, bool trains, const char *root, struct 
     return trains ? dataset_open(d, &spec, f->seed, root, e) : dataset_peek(d, &spec, root, e);
 }
 
-/* Opens the one that this host received earlier; REOPENED_NONE: none has the key. */
+/* Opens the data set that this host received earlier; REOPENED_NONE: none has the key. */
 static int open_received(struct trip *t, struct err *e)
 {
     const struct fetch *f = t->f;
@@ -122,7 +122,7 @@ static int open_received(struct trip *t, struct err *e)
 
 /* ---- who needs what -------------------------------------------------------------------------- */
 
-/* On the keeper: does a rank lack it, or have a different one? */
+/* On the keeper: does a rank lack the data set, or have a different one? */
 static int ask_all(struct trip *t, bool *wanted, struct err *e)
 {
     const struct comm *c = t->f->comm;
@@ -147,7 +147,7 @@ static int ask_all(struct trip *t, bool *wanted, struct err *e)
     return 0;
 }
 
-/* The offer to all ranks if one needs the data set. */
+/* Makes the offer to all ranks if one needs the data set. */
 static void make_offer(struct trip *t, const struct err *own)
 {
     const struct fetch *f = t->f;
@@ -235,7 +235,7 @@ static int agree(struct trip *t, const struct err *own, struct err *e)
     return tell_offer(t, e);
 }
 
-/* How many ranks still need it. */
+/* Counts the ranks that still need it. */
 static int count_needs(struct trip *t, int *out, struct err *e)
 {
     const struct comm *c = t->f->comm;
@@ -268,7 +268,7 @@ static void tell_received(const struct trip *t, int64_t bytes, int64_t of_bytes)
     }
 }
 
-/* Shows progress: in the keeper's log every tenth, in the heartbeat of a rank that receives. */
+/* Shows progress: every tenth in the keeper's log, and in the heartbeat of a receiving rank. */
 static void show_progress(const struct trip *t, int64_t done, int64_t piece, int64_t all,
                           bool receives)
 {

@@ -1,5 +1,5 @@
-/* A rank's data set: its own, or the keeper's (docs/semantics.md#ranks). Where a host lacks the
- * data set, or has another one of the same name, the keeper sends its files, and the host keeps
+/* A rank's data set: its host's own, or the keeper's (docs/semantics.md#ranks). If a host lacks the
+ * data set, or has a different one of the same name, the keeper sends its files, and the host keeps
  * them (worker/data/files/received.h). */
 #ifndef WORKER_FETCH_H
 #define WORKER_FETCH_H
@@ -11,19 +11,19 @@
 #include "worker/telemetry.h"
 
 struct fetch {
-    struct comm *comm; /* borrowed, as all */
+    struct comm *comm; /* borrowed, like all pointers here */
     struct telemetry *telemetry;
     const struct data_spec *spec;
     uint64_t seed;
     const char *roots; /* this host's own */
     struct received received;
-    struct worker_kept *kept; /* for a worker that is started again; may be NULL */
+    struct worker_kept *kept; /* for workers that are started again; may be NULL */
 };
 
-/* Fills d: with samples on a rank that trains, else with counts alone. Collective: every rank of
- * the attempt calls it. */
+/* Fills d: with samples on a rank that trains, else with counts only. Collective: every rank of the
+ * attempt calls it. */
 int fetch_dataset(const struct fetch *f, bool trains, struct dataset *d, struct err *e);
-/* The same for a worker that is started again: as this host had it. */
+/* The same for a worker that is started again: opens what this host had before. */
 int fetch_again(const struct fetch *f, struct dataset *d, struct err *e);
 
 #endif

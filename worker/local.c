@@ -17,7 +17,7 @@ __attribute__((format(printf, 2, 3))) static void print_line(const struct local 
     va_end(args);
     n = n < (int)sizeof(line) ? n : (int)sizeof(line) - 1;
     ssize_t wrote = write(l->fd, line, (size_t)n);
-    (void)wrote; /* training goes on without a reader */
+    (void)wrote; /* training continues without a reader */
 }
 
 static void on_phase(void *ctx, enum phase p)

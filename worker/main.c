@@ -38,8 +38,8 @@ static void wait_passively(char **argv)
     }
 }
 
-/* Settings of this host alone come as EVENSTEP_MCA_…, because mpirun overwrites OMPI_MCA_… with
- * those of all hosts. */
+/* Settings of this host alone come as EVENSTEP_MCA_…, because mpirun overwrites OMPI_MCA_… with the
+ * settings of all hosts. */
 static void adopt_host_settings(void)
 {
     static const char prefix[] = "EVENSTEP_MCA_";
@@ -58,8 +58,8 @@ static void adopt_host_settings(void)
     }
 }
 
-/* The arguments, which the guard of a worker overwrites while the worker still reads them. Never
- * freed. NULL: memory ran out. */
+/* A copy of the arguments: a worker's guard overwrites the originals while the worker still reads
+ * them. Never freed. NULL: memory ran out. */
 static char **copy_arguments(int argc, char **argv)
 {
     char **copy = calloc((size_t)argc + 1, sizeof(*copy));
@@ -102,8 +102,8 @@ static int read_plan(struct worker_config *c, struct err *e)
     return rc;
 }
 
-/* The name under which ranks open this process' standard output, which will be mpirun's; NULL if it
- * is a socket or closed. What mpirun itself writes there goes behind their lines as well. */
+/* The name by which ranks can open this process's standard output, which mpirun will share; NULL if
+ * it is a socket or closed. mpirun's own output then appends to their lines. */
 static const char *name_output(char out[32])
 {
     snprintf(out, 32, "/proc/%d/fd/1", (int)getpid());
@@ -152,7 +152,7 @@ static int launch_local(struct worker_config *c, char **argv, struct err *e)
     return err_errno(e, ERR_IO, "cannot start mpirun");
 }
 
-/* Returns in the rank alone: the guard ends with it. */
+/* Returns only in the rank; the guard ends with it. */
 static int run_rank(struct worker_config *c, char **argv, struct err *e)
 {
     int rc;

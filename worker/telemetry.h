@@ -1,4 +1,4 @@
-/* The interface for a trainer's facts and orders: the pulse (Redis) in a worker, the report in the
+/* A trainer's interface for facts and orders: the pulse (Redis) in a worker, the report in the
  * simulator. */
 #ifndef WORKER_TELEMETRY_H
 #define WORKER_TELEMETRY_H
@@ -12,12 +12,12 @@ struct telemetry {
     void *ctx;
     void (*phase)(void *ctx, enum phase p);
     void (*row)(void *ctx, const struct row *row);
-    /* CPU time of a user's program in the step whose row comes next; may be NULL */
+    /* CPU time of a user's program in the step of the next row; may be NULL */
     void (*program_cpu)(void *ctx, double seconds);
-    /* of the keeper: the data set is there, with so many training samples; may be NULL */
+    /* of the keeper: the data set is ready, with this many training samples; may be NULL */
     void (*loaded)(void *ctx, int64_t samples);
     void (*evaluated)(void *ctx, const struct evaluation *ev);
-    /* lengths of the model's tensors and gradients, now and then; may be NULL */
+    /* lengths of the model's tensors and gradients, from time to time; may be NULL */
     void (*norms)(void *ctx, const struct norms *n);
     void (*profile)(void *ctx,
                     const struct profile *p); /* step time of this node, calibrated at start */
@@ -26,22 +26,22 @@ struct telemetry {
     void (*control)(void *ctx, struct control *out);
     /* the attempt starts from this checkpoint; may be NULL */
     void (*restored)(void *ctx, const struct run_state *state);
-    /* of the keeper's data set, so far; 0, 0: it is over. May be NULL */
+    /* of the keeper's data set, so far; 0, 0: complete. May be NULL */
     void (*received)(void *ctx, int64_t bytes, int64_t of_bytes);
     /* Programs have joined: what they bring, and the first minibatches [workers], which hold until
-     * the coordinator sends others. Again, without minibatches (NULL), when rank 0's program has
-     * another number of epochs. May be NULL */
+     * the coordinator sends others. Called again, without minibatches (NULL), when rank 0's program
+     * has another number of epochs. May be NULL */
     void (*joined)(void *ctx, const struct joined *program, const int *first_sizes);
     void (*tuned)(void *ctx, json_t *tuning); /* what the device measured (dev_tuning); a reference
                                                  is taken over; may be NULL */
     void (*served)(void *ctx, int64_t version,
                    double busy_fraction); /* of a server, after an update; may be NULL */
-    /* of the keeper: so many samples are in the run's last state, of all workers; may be NULL */
+    /* of the keeper: samples of all workers in the run's last state; may be NULL */
     void (*counted)(void *ctx, int64_t samples);
-    /* of the keeper: rank_env.lost and rank_env.left; may be NULL, together */
+    /* of the keeper: rank_env.lost and rank_env.left; both may be NULL */
     int (*lost)(void *ctx, int *out);
     void (*left)(void *ctx, const struct departure *left);
-    /* of the keeper: rank_env.seats and rank_env.returned; may be NULL, together */
+    /* of the keeper: rank_env.seats and rank_env.returned; both may be NULL */
     int (*seats)(void *ctx, int *out);
     void (*returned)(void *ctx, const struct departure *back);
     /* where this rank is reached by workers that are started again; where such a worker reaches
@@ -50,7 +50,7 @@ struct telemetry {
     bool (*find_door)(void *ctx, int rank, char *out);
     /* rank_env.undone; may be NULL where `lost` is */
     void (*undone)(void *ctx, int staleness, int64_t steps, int64_t samples);
-    /* a user's program ended, as this sentence says, and is started again; may be NULL */
+    /* a user's program ended, for this reason, and is started again; may be NULL */
     void (*crashed)(void *ctx, const char *why);
 };
 

@@ -186,7 +186,7 @@ struct taking {
     const struct safetensors *file;
     const struct network *net;
     const struct init_spec *how; /* or NULL */
-    bool met[SPEC_ALLOW];        /* patterns that met a tensor */
+    bool met[SPEC_ALLOW];        /* patterns that matched a tensor */
     struct buf left_out;         /* names, for the log */
     int n_left_out;
     struct jsonx_problems *problems; /* of a check, which copies nothing; or NULL */
@@ -198,8 +198,8 @@ static bool checks_only(const struct taking *t)
     return t->problems;
 }
 
-/* Reports a tensor that does not fit: as an error, which ends reading, or as one of a check's
- * problems. */
+/* Reports a tensor that does not fit: as an error, which ends reading, or as a problem of a
+ * check. */
 __attribute__((format(printf, 4, 5))) static int refuse(struct taking *t, enum err_code code,
                                                         struct err *e, const char *fmt, ...)
 {

@@ -35,8 +35,8 @@ static int checkpoint_filter(const struct dirent *d)
            d->d_name[end] == '\0';
 }
 
-/* Names are zero-padded, so the order of the alphabet is that of steps; newest last. Returns their
- * number, negative on failure. */
+/* Names are zero-padded, so alphabetical order is the order of steps; the newest is last. Returns
+ * their number, negative on failure. */
 static int list_checkpoints(const char *dir, struct dirent ***names)
 {
     int n = scandir(dir, names, checkpoint_filter, alphasort);
@@ -93,7 +93,7 @@ int checkpoint_write(const char *job_dir, const struct jobspec *spec, const stru
     return rc;
 }
 
-/* The progress in the file's metadata, if it is of a run with this network. */
+/* Reads the progress in the file's metadata, if it is of a run with this network. */
 static int load_progress(struct checkpoint *out, const struct safetensors *s,
                          const struct network *net, struct err *e)
 {
@@ -172,7 +172,7 @@ static int load(struct checkpoint *out, const char *path, const struct jobspec *
     return 0;
 }
 
-/* enum checkpoint_found, or negative: unreadable. */
+/* Returns enum checkpoint_found, or negative if the folder is unreadable. */
 static int newest_in(const char *dir, const struct jobspec *spec, struct checkpoint *out,
                      struct err *e)
 {

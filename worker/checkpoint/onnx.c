@@ -40,7 +40,7 @@ enum { SHAPE_DIM = 1, DIM_VALUE = 1, DIM_NAME = 2 };
 
 struct exporter {
     const struct network *net;
-    struct buf graph, node, part; /* node: the one that is written; part: within it */
+    struct buf graph, node, part; /* node: the current one; part: within it */
 };
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
@@ -61,7 +61,7 @@ static void attribute_int(struct exporter *x, const char *name, int64_t value)
     protobuf_message(&x->node, NODE_ATTRIBUTE, &x->part);
 }
 
-/* height, width, and for n = 4 height, width again: ONNX pads at the begin and at the end. */
+/* height, width; for n = 4 again height, width: ONNX pads at the beginning and at the end. */
 static void attribute_ints(struct exporter *x, const char *name, const int v[2], int n)
 {
     protobuf_text(&x->part, ATTR_NAME, name);
@@ -94,7 +94,7 @@ static void end_node(struct exporter *x, const char *type, const char *output)
     protobuf_message(&x->graph, GRAPH_NODE, &x->node);
 }
 
-/* A node that makes one vector of a sample's values; its output's name into out. */
+/* Adds a node that flattens a sample's values into a vector; puts its output's name into out. */
 static void add_flatten(struct exporter *x, const char *input, const char *output)
 {
     protobuf_text(&x->node, NODE_INPUT, input);
@@ -119,7 +119,7 @@ static const struct {
     {CAT_LAYER_LEAKY_RELU, "LeakyRelu"},
     {CAT_LAYER_TANH, "Tanh"},
     {CAT_LAYER_SIGMOID, "Sigmoid"},
-    {CAT_LAYER_DROPOUT, "Identity"}, /* drops nothing when it does not train */
+    {CAT_LAYER_DROPOUT, "Identity"}, /* drops nothing outside training */
     {CAT_LAYER_FLATTEN, "Flatten"},
     {CAT_LAYER_ADD, "Sum"},
     {CAT_LAYER_CONCAT, "Concat"},
@@ -170,7 +170,7 @@ static void add_attributes(struct exporter *x, const struct layer *l)
     }
 }
 
-/* ONNX's window of an even size reaches one channel further up than down, ours the other way. */
+/* ONNX's window of even size reaches one element further up than down, ours the other way. */
 static int check_layer(const struct layer *l, struct err *e)
 {
     if (!operator_of(l)) {
@@ -229,7 +229,7 @@ static void add_tensor(struct exporter *x, const struct tensor *t, const float *
     protobuf_message(&x->graph, GRAPH_TENSOR, &x->part);
 }
 
-/* A dimension of a value's type into `shape`. 0: any number of samples. */
+/* Adds a dimension of a value's type to `shape`. 0: any number of samples. */
 static void add_dim(struct exporter *x, struct buf *shape, int n)
 {
     if (n > 0) {
@@ -240,7 +240,7 @@ static void add_dim(struct exporter *x, struct buf *shape, int n)
     protobuf_message(shape, SHAPE_DIM, &x->part);
 }
 
-/* What the graph takes or gives: a name and [N, channels, height, width] or [N, n]. */
+/* Describes an input or output of the graph: a name and [N, channels, height, width] or [N, n]. */
 static void add_value(struct exporter *x, int field, const char *name, const struct shape *s)
 {
     struct buf shape, type;
@@ -296,7 +296,7 @@ static void add_metadata(struct buf *model, struct buf *part, const json_t *meta
     }
 }
 
-/* metadata: an object of strings that the file repeats. */
+/* metadata: an object of strings, which the file repeats. */
 static int write_model(const char *path, const struct network *net, const float *params,
                        const float *stats, const json_t *metadata, struct err *e)
 {

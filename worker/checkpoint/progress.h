@@ -1,5 +1,5 @@
 /* Progress: how far a run has come, as text. The keeper writes it into every checkpoint's metadata
- * and sends it to every rank when a run starts; nothing else reads or writes its keys.
+ * and sends it to every rank when a run starts. Only this file reads and writes its keys.
  *
  *   {"version": 700, "applied_samples": 44800,
  *    "cursor": {"samples": 60000, "epochs": 10, "epoch": 0, "position": 44800},
@@ -15,7 +15,7 @@
 
 #include "worker/exchange/strategy.h"
 
-struct progress_run { /* of which run */
+struct progress_run { /* identifies the run */
     char network[17]; /* network_hash() */
     char optimizer[32], strategy[32];
 };
@@ -23,7 +23,7 @@ struct progress_run { /* of which run */
 /* New reference. */
 json_t *progress_json(const struct jobspec *spec, const struct run_state *state);
 /* Fills version, applied samples, cursor, slices, staleness, best and elapsed of `out`; the caller
- * releases out->staleness. -ERR_DATA if anything is missing or out of range. */
+ * releases out->staleness. -ERR_DATA if a value is missing or out of range. */
 int progress_read(struct run_state *out, struct progress_run *of, const json_t *j, struct err *e);
 
 #endif

@@ -1,6 +1,6 @@
-/* Reading and writing safetensors (see safetensors.h). A file may come from anywhere, so every
- * number of its header is compared with its size before it is used. A file that is written gets its
- * name only when it is complete.
+/* Reads and writes safetensors (see safetensors.h). A file may come from anywhere, so every number
+ * in its header is compared with its size before use. A file gets its name only when it is
+ * complete.
  */
 #include "worker/checkpoint/safetensors.h"
 
@@ -38,8 +38,8 @@ static void sum_print(EVP_MD_CTX *md, char out[SUM_TEXT])
     hex_of(out, sum, SUM_DIGITS / 2);
 }
 
-/* The position of the digits in a header; NULL if they are not there as we write them. A text
- * inside the JSON cannot match, because its quotes are escaped. */
+/* The position of the digits in a header; NULL if they are not there in the form that we write. A
+ * string inside the JSON cannot match, because its quotes are escaped. */
 static char *find_sum(const char *head, size_t bytes, const char *digits)
 {
     char text[sizeof(sum_key) + SUM_DIGITS + 1];
@@ -235,7 +235,7 @@ static int read_tensor(const struct safetensors *s, struct safetensor *t, const 
                        name, (long long)first, (long long)last, room);
     }
     if (strcmp(type, "F32") != 0) {
-        t->count = 0; /* such as PyTorch's num_batches_tracked; a reader sees that it is empty */
+        t->count = 0; /* such as PyTorch's num_batches_tracked; readers see that it is empty */
     } else if (t->count * sizeof(float) != (size_t)(last - first)) {
         return err_set(e, ERR_DATA, "tensor '%s' has %lld bytes, its shape needs %zu", name,
                        (long long)(last - first), t->count * 4);

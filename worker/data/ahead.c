@@ -16,7 +16,7 @@ static bool same(const struct slice *a, const struct slice *b)
     return a->epoch == b->epoch && a->start == b->start && a->count == b->count;
 }
 
-/* The slice after s, if minibatches stay as they are; false: none can be told. */
+/* The slice after s, if minibatches do not change; false: cannot be predicted. */
 static bool follow(struct slice *s, const struct ahead *a, const struct ahead_from *from)
 {
     if (a->stride <= 0) {
@@ -78,7 +78,7 @@ void ahead_ask(struct ahead *a, const struct ahead_from *from)
     int64_t index[AT_ONCE], samples = from->part->samples;
     int n = ahead_plan(a, from, plan);
     if (a->depth == 1 && from->once && from->once->direct) {
-        direct_forget(from->once->direct); /* what was asked for does not come */
+        direct_forget(from->once->direct); /* the reads asked for do not fit what comes now */
     }
     for (int k = 0; k < n; k++) {
         for (int64_t done = 0; done < plan[k].count; done += AT_ONCE) {

@@ -66,7 +66,8 @@ static int count_files(const struct cifar *c)
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* Counts a file's bytes by reading it to its end, as a packed one does not tell its size. */
+/* Counts a file's bytes by reading it to its end, because a compressed file does not tell its
+ * size. */
 static int count_bytes(gzFile f, const char *name, int64_t *n, struct err *e)
 {
     uint8_t scratch[16384];
@@ -76,7 +77,7 @@ static int count_bytes(gzFile f, const char *name, int64_t *n, struct err *e)
         }
     }
     int code;
-    gzerror(f, &code); /* a packed file that was cut off */
+    gzerror(f, &code); /* a truncated compressed file */
     if (code != Z_OK) {
         return unpacked_torn(f, name, *n, -1, e);
     }
@@ -122,7 +123,7 @@ static int read_folder(const struct cifar *c, struct raw *raw, const char *roots
 /* ---- the archive (POSIX 1003.1 ustar: a block of header before each member, members padded to
  * whole blocks) -- */
 
-/* The member's size, or -1 if it is no number. */
+/* The member's size, or -1 if the field is no number. */
 static int64_t octal(const uint8_t *p, int n)
 {
     int64_t v = 0;
@@ -150,7 +151,7 @@ static int find_member(const struct cifar *c, const uint8_t head[BLOCK])
     return -1;
 }
 
-/* An archive as it is read from its begin: mapped, or while peeking as a stream. */
+/* An archive, read from its beginning: mapped or, while peeking, as a stream. */
 struct tape {
     gzFile f;
     struct mapped *in; /* or NULL: `f` */
@@ -158,7 +159,7 @@ struct tape {
     int64_t at;
 };
 
-/* n bytes, or fewer at its end; `to` NULL: passes over them. Returns how many. */
+/* Reads n bytes, or fewer at the end; `to` NULL: skips them. Returns how many. */
 static int64_t tape_read(struct tape *t, uint8_t *to, int64_t n)
 {
     uint8_t scratch[16384];
@@ -226,7 +227,7 @@ static int read_archive(const struct cifar *c, struct raw *raw, const char *path
     return rc;
 }
 
-/* In the folder, in the archive's folder in it, in the archive. */
+/* Looks in the folder, then in the archive's folder in it, then in the archive. */
 static int read_files(const struct cifar *c, struct raw *raw, const char *roots, const char *dir,
                       bool peek, struct err *e)
 {
@@ -285,7 +286,7 @@ static int read_labels(const struct cifar *c, const struct raw *raw, const char 
     return 0;
 }
 
-/* Files first … end become a part. */
+/* Makes a part of files first … end. */
 static int fill_part(const struct cifar *c, struct dataset *d, struct dataset_part *part,
                      const struct raw *raw, const int64_t *records, int first, int end,
                      struct err *e)

@@ -32,7 +32,7 @@ static bool needs_folder(const struct dataset_format *f)
     return f->markers[0] || f->match;
 }
 
-/* For messages: its path, or its format where it needs no folder. */
+/* For messages: the path, or the format if it needs no folder. */
 static const char *name_of(const struct data_spec *spec)
 {
     return needs_folder(format_find(spec->format)) ? spec->path : catalog_get(spec->format)->name;
@@ -106,7 +106,7 @@ static const char *shape_text(const struct shape *s, char out[64])
     return out;
 }
 
-/* A vector may take the values of a picture with one channel: the order is the same. */
+/* A vector may take the values of a one-channel picture: their order is the same. */
 static bool shapes_fit(const struct shape *data, const struct shape *net)
 {
     if (data->rank == net->rank) {

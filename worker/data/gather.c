@@ -1,5 +1,4 @@
-/* How samples leave a data set: in the order that the cursor asks for, augmented, normalised, as
- * floats.
+/* How samples leave a data set: in the cursor's order, augmented, normalised, as floats.
  *
  *   picture ─► shifted (zeros or the edge come in) ─► padded with zeros ─► window ─► mirrored
  *           ─► x/255 ─► mean and deviation
@@ -25,7 +24,7 @@ static const uint64_t augment_stream = 0x6175676d656e74ull;
 
 /* ---- augmentation ---------------------------------------------------------------------------- */
 
-/* Even in 0 … n-1. */
+/* Uniform in 0 … n-1. */
 static int below(uint32_t word, int n)
 {
     return (int)((uint64_t)word * (uint64_t)n >> 32);
@@ -68,13 +67,13 @@ struct gather {
     const struct dataset *d;
     const struct data_spec *spec;
     struct shape out;
-    struct form form; /* of the values as they stand in memory or in a mapped file */
+    struct form form; /* of the values in memory or in a mapped file */
     int channels, tables;
     float table[CHANNELS][256]; /* [c][v]: what byte v of channel c becomes */
 };
 
-/* The spec's mean and deviation count; else pictures have their own, or bytes are divided by 255
- * and floats are as they are. */
+/* The spec's mean and deviation take precedence. Without them, a picture uses its own, bytes are
+ * divided by 255, and floats stay unchanged. */
 static bool given_normalize(const struct data_spec *spec)
 {
     return !spec->normalize_unit && !spec->normalize_picture && spec->n_normalize > 0;
@@ -107,7 +106,7 @@ static void begin(struct gather *g, const struct dataset *d, const struct datase
     }
 }
 
-/* Bytes of n values whose channels are in planes. */
+/* n values of bytes whose channels are in planes. */
 static void put_planes(const struct gather *g, float *to, const uint8_t *from, size_t n)
 {
     size_t channels = (size_t)g->channels, pixels = n / channels;
@@ -165,8 +164,8 @@ static void put_window(const struct gather *g, float *to, const uint8_t *from,
     }
 }
 
-/* Takes mean and deviation out; a picture of one colour becomes zeros (the bound is that of
- * TensorFlow's per_image_standardization, for values up to 1). */
+/* Subtracts the mean and divides by the deviation; a picture of one colour becomes zeros (the bound
+ * is that of TensorFlow's per_image_standardization, for values up to 1). */
 static void standardise(float *x, size_t n)
 {
     double sum = 0, squares = 0, least = 1 / (255 * sqrt((double)n));
@@ -184,17 +183,17 @@ static void standardise(float *x, size_t n)
     }
 }
 
-/* A gathering of samples index[…] into x. */
+/* Gathers samples index[…] into x. */
 struct gathering {
     struct gather g;
     const struct visit *visit;
     const int64_t *index;
     size_t each; /* floats of a sample */
-    bool whole;  /* samples are taken as they are */
+    bool whole;  /* samples are taken unchanged */
     float *x;
 };
 
-/* Sample index[i], whose values stand at `from`. */
+/* Gathers sample index[i], whose values are at `from`. */
 static void gather_one(void *ctx, int64_t i, const uint8_t *from)
 {
     const struct gathering *a = ctx;

@@ -17,8 +17,8 @@
 
 enum { SIDE = 28, PIXELS = SIDE * SIDE, POINTS = 24, DIGITS = 10, STYLES = 2 };
 
-/* Pen positions, x right and y down, each in 0…99 of the glyph's box; "xxyy xxyy …", a blank pair
- * lifts the pen: "/". */
+/* Pen positions, x right and y down, each in 0…99 of the glyph's box: "xxyy xxyy …". The pair "/"
+ * lifts the pen. */
 static const char *const strokes[DIGITS][STYLES] = {
     {"5002 2212 0838 0862 2288 5098 7888 9262 9238 7812 5002",
      "6005 3010 1535 1265 3092 6095 8270 8840 7815 6005"},
@@ -64,7 +64,7 @@ struct pen {
     float *canvas; /* [SIDE][SIDE], 0…1 */
 };
 
-/* fminf and fmaxf of numbers that are no NaN: comparisons, where the C library's are calls. */
+/* fminf and fmaxf for numbers other than NaN: comparisons, where the C library has calls. */
 static inline float least(float a, float b)
 {
     return a < b ? a : b;
@@ -75,8 +75,8 @@ static inline float greatest(float a, float b)
     return a > b ? a : b;
 }
 
-/* Draws a thick segment with soft edges: a pixel gets the ink by its distance, and keeps the
- * darkest it got. */
+/* Draws a thick segment with soft edges. A pixel's ink depends on its distance; it keeps the
+ * darkest. */
 static void draw_segment(const struct pen *pen, float x0, float y0, float x1, float y1)
 {
     float reach = pen->radius + 1.0f;

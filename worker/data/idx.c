@@ -39,8 +39,8 @@ static int read_exactly(struct idx_file *in, void *to, int64_t bytes, int64_t at
     return 0;
 }
 
-/* All bytes were read: checks that the file ends here. Only there does zlib compare the checksum of
- * a packed file. */
+/* Call it after reading all bytes: checks that the file ends here. Only at the end does zlib
+ * compare the checksum of a compressed file. */
 static int check_end(struct idx_file *in, int64_t at, struct err *e)
 {
     char more;
@@ -57,7 +57,7 @@ static int check_end(struct idx_file *in, int64_t at, struct err *e)
                          (long long)at, why);
 }
 
-/* Can a file of this size hold that many bytes? */
+/* Can a file of this size hold this many bytes? */
 static int check_size(struct idx_file *in, struct err *e)
 {
     struct stat st;
@@ -144,7 +144,7 @@ static int read_labels(struct dataset *d, struct dataset_part *part, struct idx_
     return rc;
 }
 
-/* They stay in the file. */
+/* The images stay in the file. */
 static int take_images(const struct dataset *d, struct dataset_part *part, struct idx_file *in,
                        struct err *e)
 {

@@ -1,10 +1,10 @@
-/* Which data sets are there, for the page's form and to compare nodes. A folder is a data set of a
+/* Which data sets exist, for the page's form and to compare nodes. A folder is a data set of a
  * format if it has one of the format's markers in it.
  *
  * A digest takes reading every value, seconds for a large set, and the coordinator does not wait
- * for long. So digests are cached in a file, by the folder's name with names, sizes and times of
- * its files. When the time is over, the remaining data sets are listed without a digest, and the
- * next call goes on from there.
+ * that long. So digests are cached in a file, by the folder's name with names, sizes and times of
+ * its files. When time is up, the remaining data sets are listed without a digest, and the next
+ * call continues there.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -22,21 +22,21 @@ enum {
     PATH_BYTES = 4096,
     LEVELS = 2,
     CACHE_BYTES = 16 << 20,
-    NAMES_MOST = 1024,     /* among which a near one is looked for */
+    NAMES_MOST = 1024,     /* names that the search for a similar one covers */
     DIGESTED_FILES = 20000 /* a folder of more pictures is listed without a digest */
 };
 
 struct listing {
     const char *roots;
-    bool paths_only;             /* `list` has paths in place of what data sets are */
-    json_t *list, *known, *seen; /* known: as it was in the file; seen: as it will be */
+    bool paths_only;             /* `list` has only paths */
+    json_t *list, *known, *seen; /* known: read from the cache; seen: to be written to it */
     double until;
 };
 
 /* ---- what the file remembers ----------------------------------------------------------------- */
 
-/* Of a folder's files: their names, sizes and times. Of folders beneath it, `levels` deep: names
- * and times, which change when a file is added, renamed or removed. */
+/* For a folder's own files: names, sizes and times. For folders below it, `levels` deep: names and
+ * times, which change when a file is added, renamed or removed. */
 static uint64_t mix_folder(uint64_t h, const char *dir, int levels, bool files)
 {
     struct dirent **names;
@@ -170,7 +170,7 @@ int dataset_detect(const char *roots, const char *dir)
 static void list_folder(struct listing *l, const char *root, const char *path, int levels)
 {
     char dir[PATH_BYTES];
-    bool classes = false; /* what is beneath belongs to it */
+    bool classes = false; /* its subfolders belong to it */
     if (snprintf(dir, sizeof(dir), "%s/%s", root, path) >= (int)sizeof(dir)) {
         return;
     }
@@ -219,8 +219,7 @@ json_t *dataset_list(const char *roots, const char *cache, double seconds, struc
         size_t n = 0;
         char *text = jsonx_dump(l.seen, true, &n);
         if (text) {
-            proc_write_file(cache, text, n, 0644,
-                            NULL); /* a cache that cannot be written costs time only */
+            proc_write_file(cache, text, n, 0644, NULL); /* without a cache it only takes longer */
         }
         free(text);
     }

@@ -17,8 +17,8 @@
 #include "worker/data/files/stored.h"
 
 enum {
-    FROM_DISK = 256,       /* slices for which it holds that samples come from the disk */
-    PAGES_OF_EDGES = 8192, /* bytes that a sample's pages may have before and behind it */
+    FROM_DISK = 256,       /* slices for which samples count as coming from disk */
+    PAGES_OF_EDGES = 8192, /* bytes of other samples in a sample's pages */
     FEWEST_READS = 16,     /* under way past the page cache */
 };
 static const double room_seconds = 1;
@@ -36,7 +36,7 @@ static void slot_release(const struct loader *l, struct loader_slot *s)
     memset(s, 0, sizeof *s);
 }
 
-/* x of a slot: a feed's, if the device has feeds and memory for one. */
+/* x of a slot: in a feed, if the device has feeds and memory for one. */
 static float *slot_x(const struct loader *l, struct loader_slot *s, size_t floats)
 {
     struct err why = {0};
@@ -69,14 +69,14 @@ static int slot_room(const struct loader *l, struct loader_slot *s, int64_t coun
                          (long long)count);
 }
 
-/* Pages that this thread has waited for, and blocks that it has read from disks, so far. */
+/* Pages that this thread has waited for, plus blocks that it has read from disks. */
 static long disk_reads(void)
 {
     struct rusage used;
     return getrusage(RUSAGE_THREAD, &used) == 0 ? used.ru_majflt + used.ru_inblock : 0;
 }
 
-/* Reads of this part past the page cache, as many as are asked for ahead of slices of `count`. */
+/* The reads past the page cache for this part, sized for slices of `count` samples. */
 static struct direct *direct(struct loader *l, const struct dataset_part *part, int64_t count)
 {
     size_t each = part->stored->form.sample;
@@ -89,8 +89,8 @@ static struct direct *direct(struct loader *l, const struct dataset_part *part, 
     return l->direct;
 }
 
-/* Which samples stay in the page cache, while they come from the disk; NULL: all. How much memory
- * there is for them may change while others come and go. */
+/* Which samples stay in the page cache, while samples come from disk; NULL: all. The memory for
+ * them may change when other processes start or end. */
 static const struct once *once(struct loader *l, const struct dataset_part *part, int64_t count)
 {
     size_t each = part->stored ? part->stored->form.sample : 0;
@@ -114,9 +114,9 @@ static const struct once *once(struct loader *l, const struct dataset_part *part
     return l->once.kept < 1 ? &l->once : NULL;
 }
 
-/* Gathers the slot's samples. A data set larger than memory is partly on disk: once gathering had
- * to wait for a page, the pages of a slice and of those that follow are asked for all at once,
- * before the first is touched. */
+/* Gathers the slot's samples. A data set larger than memory is partly on disk. Once gathering had
+ * to wait for a page, this asks for all pages of a slice and of the following ones before it
+ * touches the first. */
 static int gather(struct loader *l, struct loader_slot *s, const struct slice *slice, bool test,
                   struct err *e)
 {
@@ -239,8 +239,8 @@ int loader_start(struct loader *l, const struct dataset *data, const struct data
     return 0;
 }
 
-/* Bytes that are not one after the other as the device wants them (stored.h), or not decoded yet,
- * are copied for it. */
+/* Copies bytes for the device if they are not contiguous in the device's order (stored.h), or not
+ * decoded yet. */
 static struct dev_samples *keep_part(const struct loader *l, struct device *dev,
                                      const struct dataset_part *part, struct err *e)
 {

@@ -1,5 +1,5 @@
-/* Names of classes: of pictures those of their folders, else the lines of a file in the data set's
- * folder (classes.txt, or what CIFAR has). */
+/* Names of classes: of pictures the names of their folders, else the lines of a file in the data
+ * set's folder (classes.txt, or CIFAR's own). */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "worker/data/dataset.h"
 #include "worker/data/images/folders.h"
 
-/* NULL: they are fewer than `classes`. */
+/* NULL: there are fewer than `classes`. */
 static json_t *folder_names(const char *dir, int classes)
 {
     struct folders f;

@@ -1,15 +1,15 @@
-/* NumPy arrays: a folder with x.npy, y.npy, test_x.npy and test_y.npy, each also packed as .npy.gz,
- * the first axis being samples.
+/* NumPy arrays: a folder with x.npy, y.npy, test_x.npy and test_y.npy, or each compressed as
+ * .npy.gz. The first axis is samples.
  *
- * x: unsigned bytes are normalised like pictures, every other number becomes a float and is used as
- * it is. Axes after the first: [n] a vector, [h, w] a picture of one channel, [h, w, c]. y: whole
- * numbers are labels (axis of samples only), floats are targets. Format: "\x93NUMPY", version,
+ * x: unsigned bytes are normalised like pictures; every other number becomes a float and is used
+ * unchanged. Axes after the first: [n] a vector, [h, w] a picture of one channel, [h, w, c]. y:
+ * integers are labels (only the axis of samples), floats are targets. Format: "\x93NUMPY", version,
  * length, a Python dictionary in text, then the values.
  *
- * x stays in its file, which is mapped, in the type and byte order that it has there. With the
- * first axis running fastest (Fortran order) a sample's values are scattered over the file, so such
- * files are read into memory. A packed file does not tell its size; so a header's promise is
- * compared with what deflate could hold at most (1032:1) before memory is allocated.
+ * x stays in its file, which is mapped, in the type and byte order of the file. In Fortran order,
+ * where the first axis runs fastest, a sample's values are scattered over the file, so such files
+ * are read into memory. A compressed file does not tell its size, so a header's promise is compared
+ * with what deflate could hold at most (1032:1) before memory is allocated.
  */
 #include <ctype.h>
 #include <float.h>
@@ -112,8 +112,8 @@ static bool read_bytes(struct npy_file *in, void *to, size_t n)
     return gzread(in->f, to, (unsigned)n) == (int)n;
 }
 
-/* zlib's complaint about a packed file, or NULL. It reads ahead: a wrong checksum at the end of a
- * small file is found at its begin. */
+/* zlib's complaint about a compressed file, or NULL. zlib reads ahead, so it may find the wrong
+ * checksum at the end of a small file at once. */
 static const char *damage(struct npy_file *in)
 {
     int code;
@@ -164,7 +164,7 @@ static int read_head(struct npy_file *in, struct err *e)
     return rc;
 }
 
-/* Can a file of this size hold that many values? */
+/* Can a file of this size hold this many values? */
 static int check_size(struct npy_file *in, struct err *e)
 {
     struct stat st;
@@ -204,8 +204,7 @@ static int open_npy(struct npy_file *in, const char *roots, const char *dir, con
     return check_size(in, e);
 }
 
-/* Where the value that is number `at` in the file belongs when samples are stored one after the
- * other. */
+/* Where value number `at` of the file belongs if samples are stored one after the other. */
 static int64_t place_of(const struct npy_file *in, int64_t at)
 {
     int64_t index[AXES], place = 0;
@@ -251,8 +250,8 @@ static int put_value(const struct npy_file *in, char to, void *out, int64_t at, 
     return 0;
 }
 
-/* All values were read: checks that the file ends here. Only there does zlib compare the checksum
- * of a packed file. */
+/* Call it after reading all values: checks that the file ends here. Only at the end does zlib
+ * compare the checksum of a compressed file. */
 static int check_end(struct npy_file *in, int64_t at, struct err *e)
 {
     char more;
@@ -298,7 +297,7 @@ static int read_values(struct npy_file *in, char to, void *out, struct err *e)
     return check_end(in, in->head_bytes + n * in->form.width, e);
 }
 
-/* They stay in the file, unless its samples are scattered over it. */
+/* The values stay in the file, unless its samples are scattered over it. */
 static int take_values(const struct dataset *d, struct dataset_part *part, struct npy_file *in,
                        struct err *e)
 {

@@ -1,8 +1,8 @@
-/* Folders and files of data sets beneath EVENSTEP_DATA.
+/* Folders and files of data sets below EVENSTEP_DATA.
  *
- * A path comes from a job's spec, so it must not lead outside the roots, symbolic links included.
- * Every path, that of a single file too, is therefore resolved first and compared afterwards. What
- * an operator's link directly beneath a root leads to counts as beneath it
+ * A path comes from a job's spec, so it must not lead outside the roots, not even through symbolic
+ * links. Every path, of a folder or a file, is therefore resolved first and compared afterwards.
+ * The target of an operator's link directly below a root counts as below it
  * (docs/decisions/0045-links-beneath-a-data-root.md).
  */
 #include "worker/data/dataset.h"
@@ -41,8 +41,7 @@ static bool is_beneath(const char *root, const char *path)
     return strncmp(root, path, n) == 0 && (path[n] == '\0' || path[n] == '/' || n == 1);
 }
 
-/* Is it a link that whoever looks after the root has put there: its owner, root, or our own user?
- */
+/* Is it a link made by somebody who manages the root: its owner, root, or our own user? */
 static bool is_operators_link(int root, const char *name)
 {
     struct stat folder, link;

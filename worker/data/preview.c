@@ -1,5 +1,5 @@
-/* See preview.h. Labels are read, of the samples only those that are shown, so that a large data
- * set answers as quickly as a small one; unless it is to be tried as a whole. */
+/* See preview.h. Reads all labels, but only the samples that it shows, so that a large data set
+ * answers as fast as a small one. With `whole` it reads all samples. */
 #include "worker/data/preview.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "worker/data/thumbnail.h"
 
 enum { EXAMPLES = 16, CLASSES_MOST = 1000, PATH_BYTES = 4096 };
-enum { PICTURE_SIDE = 2 * THUMBNAIL_SIDE }; /* what pictures of any size are brought to */
+enum { PICTURE_SIDE = 2 * THUMBNAIL_SIDE }; /* pictures of any size are resized to this */
 
 static json_t *classes_of(const struct dataset *d, const struct data_spec *spec, const char *roots)
 {

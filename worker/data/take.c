@@ -1,4 +1,4 @@
-/* How a format hands over the samples that it has found: they stay in their files, which are mapped
+/* How a format hands over its samples: they stay in their files, which are mapped
  * (files/stored.h). */
 #include "worker/data/dataset.h"
 #include "worker/data/files/stored.h"

@@ -1,5 +1,5 @@
-/* See thumbnail.h. A larger sample is reduced by a whole factor; each pixel is the mean of those
- * that it stands for. */
+/* See thumbnail.h. A larger sample is reduced by an integer factor; each pixel is the mean of the
+ * pixels that it replaces. */
 #include "worker/data/thumbnail.h"
 
 #include <openssl/evp.h>
@@ -35,7 +35,7 @@ static float *values_of(const struct dataset *d, const struct dataset_part *part
     return out;
 }
 
-/* The mean of channel c over `by` x `by` pixels, as far as they are there. */
+/* The mean of channel c over `by` x `by` pixels, without those outside the picture. */
 static uint8_t mean(const float *x, const struct shape *s, int row, int column, int c, int by)
 {
     float sum = 0;

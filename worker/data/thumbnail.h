@@ -6,9 +6,9 @@
 
 enum { THUMBNAIL_SIDE = 48 };
 
-/* {"height", "width", "channels", "values"}, values as base64 of bytes [height][width][channels],
- * grey or colour; floats run from their least (black) to their greatest. New reference; NULL where
- * samples are no pictures, or one cannot be read. */
+/* {"height", "width", "channels", "values"}: values are base64 of bytes [height][width][channels],
+ * grey or colour; floats are scaled from their least (black) to their greatest. New reference; NULL
+ * if samples are no pictures, or one cannot be read. */
 json_t *thumbnail(const struct dataset *d, const struct dataset_part *part, int64_t sample);
 
 #endif

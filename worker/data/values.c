@@ -1,10 +1,10 @@
-/* What is done with the values of every data set, whichever format read them: the digest by which
- * nodes know that they have the same ones, the validation part, and copies of samples that are
- * still in their files (stored.h).
+/* What is done with the values of every data set, whatever its format: the digest by which nodes
+ * know that they have the same data, the validation part, and copies of samples that are still in
+ * their files (stored.h).
  *
- * A data set may be larger than memory. So values are passed over once, in order, when it is opened
- * (for the digest, and to find floats that are not finite), and a validation part is a list of
- * indices, not a copy.
+ * A data set may be larger than memory. So opening it makes one pass over the values, in order (for
+ * the digest, and to find NaN and infinite values), and a validation part is a list of indices, not
+ * a copy.
  */
 #include <openssl/evp.h>
 #include <stdlib.h>
@@ -137,7 +137,7 @@ void dataset_ahead(const struct dataset_part *part, const struct once *once, con
     }
 }
 
-/* Bytes of the part's files that are not those of `other`, too. */
+/* Bytes of the part's files that do not belong to `other` too. */
 static double file_bytes(const struct stored *s, const struct stored *other)
 {
     double bytes = 0;
@@ -191,8 +191,8 @@ static int part_pick(const struct dataset *d, struct dataset_part *to, int64_t *
                  : err_set(e, ERR_MEMORY, "cannot hold %lld samples: memory ran out", (long long)n);
 }
 
-/* The samples at positions first … first+count of a seeded permutation of n. NULL: memory ran out.
- */
+/* The samples at positions first … first+count of a seeded permutation of n. NULL: memory ran
+ * out. */
 static int64_t *positions(uint64_t seed, int64_t first, int64_t count, int64_t n)
 {
     int64_t *out = malloc(((size_t)count + 1) * sizeof(*out));
@@ -242,7 +242,7 @@ int dataset_hold_out(struct dataset *d, double share, uint64_t seed, bool peek, 
 
 /* ---- the digest ------------------------------------------------------------------------------ */
 
-/* Samples `first` … of a part that is in mapped files: are all floats finite? */
+/* Are all floats finite from sample `first` on? For a part in mapped files. */
 static int check_floats(const struct dataset *d, const struct dataset_part *part, int64_t first,
                         int64_t n, const float *values, struct err *e)
 {

@@ -59,7 +59,7 @@ static int find(const struct model *m, int batch)
     return -1;
 }
 
-/* The least recently used program but this one (NULL: of all); -1: there is none. */
+/* The least recently used program other than this one (NULL: of all); -1: there is none. */
 static int find_oldest(const struct model *m, const struct dev_program *but)
 {
     int oldest = -1;
@@ -70,8 +70,8 @@ static int find_oldest(const struct model *m, const struct dev_program *but)
     return oldest;
 }
 
-/* An entry for a new program, under the lock: a free one, or the least recently used one, whose
- * program is handed out to be freed. */
+/* A cache entry for a new program, under the lock: a free one, or the least recently used one,
+ * whose program the caller frees. */
 static int make_place(struct model *m, struct dev_program **old)
 {
     for (int i = 0; i < MODEL_PROGRAMS; i++) {
@@ -87,7 +87,7 @@ static int make_place(struct model *m, struct dev_program **old)
 }
 
 /* Under the lock. Frees the least recently used program; the held one only if it is about to be
- * replaced; false: there is none. */
+ * replaced. False: there is none to free. */
 static bool make_room(struct model *m, bool given_up)
 {
     int oldest = find_oldest(m, m->held);
@@ -101,8 +101,8 @@ static bool make_room(struct model *m, bool given_up)
     return true;
 }
 
-/* Under the lock. taken: it replaces the held one; else it is for later, and the lock is released
- * while a thread makes it. Programs kept for later must not block one that is needed now. */
+/* Under the lock. taken: the program replaces the held one; else it is for later, and the lock is
+ * released while a thread builds it. Programs for later must not block one that is needed now. */
 static struct dev_program *build(struct model *m, int batch, bool taken, struct err *e)
 {
     struct dev_program *p = NULL;
@@ -120,8 +120,8 @@ static struct dev_program *build(struct model *m, int batch, bool taken, struct 
     return p;
 }
 
-/* Under the lock. The estimate was too high: the limit is between the sizes that ran and those that
- * did not. */
+/* Under the lock. The estimate was too high: the limit lies between the sizes that ran and those
+ * that did not. */
 static void refuse(struct model *m, int batch, const struct err *e)
 {
     int runs = 1;
@@ -282,8 +282,8 @@ int model_largest_program(struct model *m)
     return largest;
 }
 
-/* The estimate, or what the device told, may have named a size that does not fit either: a device
- * has memory that neither knows of. */
+/* The estimate, or the device's answer, may have named a size that does not fit either: a device
+ * uses memory that neither accounts for. */
 static void tell_limit(int batch, int fits, size_t there, struct err *e)
 {
     err_set(e, ERR_MEMORY,
@@ -295,12 +295,11 @@ static void tell_limit(int batch, int fits, size_t there, struct err *e)
 
 int model_find_limit(struct model *m, int batch, struct err *why)
 {
-    enum { NEAR = 16 }; /* one sixteenth more is not worth another program */
+    enum { NEAR = 16 }; /* less than one sixteenth more is not worth another program */
     int fits = 0, fails = batch;
     pthread_mutex_lock(&m->lock);
     size_t there = m->dev->ops->memory_bytes(m->dev);
-    int next =
-        m->largest < batch ? m->largest : batch / 2; /* what the estimate promises, at first */
+    int next = m->largest < batch ? m->largest : batch / 2; /* starts with the estimate */
     while (next > fits + fits / NEAR) {
         struct err e = {0};
         struct dev_program *p = build(m, next, true, &e);

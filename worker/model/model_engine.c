@@ -1,6 +1,6 @@
-/* The engine of our own networks (worker/engine.h): the loader brings the slice, the model has a
- * program of the device for its size, the device computes. What the node's steps take is measured
- * at the start with real samples, whose gradients are thrown away. */
+/* The engine of our own networks (worker/engine.h). The loader brings the slice, the model has a
+ * device program of its size, and the device computes. At the start it measures the node's step
+ * time with real samples, and discards their gradients. */
 #include "worker/engine.h"
 
 #include <stdlib.h>
@@ -18,9 +18,9 @@ struct network_engine {
     struct engine base;
     struct model model;
     struct loader loader;
-    struct dev_program *program; /* of the step that is loaded */
+    struct dev_program *program; /* of the loaded step */
     struct dev_input in;
-    struct profile told; /* what the coordinator knows of this node; count 0: nothing */
+    struct profile told; /* what the coordinator knows about this node; count 0: nothing */
 };
 
 /* ---- start ----------------------------------------------------------------------------------- */
@@ -30,7 +30,7 @@ static int store_block(struct network_engine *g, enum dev_block b, const float *
 {
     struct dev_replica *r = &g->model.replica;
     if (!from || n == 0 || n != r->count[b]) {
-        return 0; /* the optimizer state of a server strategy stays at the server */
+        return 0; /* a server strategy's optimizer state stays at the server */
     }
     if (r->host[b] != from) {
         memcpy(r->host[b], from, n * sizeof(float));
@@ -54,8 +54,8 @@ static void no_mark(void *ctx, int bucket)
     (void)bucket;
 }
 
-/* The shortest of a few steps over `batch` samples: CPU time where the CPU computes, so that
- * neighbours do not count. */
+/* The shortest of a few steps over `batch` samples. On a CPU it is CPU time, so that other
+ * processes do not count. */
 static int time_steps(struct network_engine *g, int batch, double *seconds, struct err *e)
 {
     const struct trainer_env *env = g->base.env;
@@ -71,29 +71,29 @@ static int time_steps(struct network_engine *g, int batch, double *seconds, stru
         double begin = cpu ? clock_thread_cpu() : clock_now();
         rc = dev->ops->compute(p, &in, &result, NULL, no_mark, NULL, e);
         double took = (cpu ? clock_thread_cpu() : clock_now()) - begin;
-        if (i == 1 || (i > 1 && took < *seconds)) { /* the first warms up */
+        if (i == 1 || (i > 1 && took < *seconds)) { /* the first step warms up */
             *seconds = took;
         }
     }
     return rc < 0 ? rc : 0;
 }
 
-/* What a program for a minibatch of `batch` has to hold: no more than a step brings. */
+/* Samples that a program for a minibatch of `batch` must hold: no more than a step brings. */
 static int room_for(const struct network_engine *g, int batch)
 {
     const struct trainer_env *env = g->base.env;
     return assign_slice(env->spec, batch > 0 ? batch : 1, env->data->train.samples);
 }
 
-/* The largest minibatch, for the balancer; 0: there is room for any. */
+/* The largest minibatch, for the balancer; 0: no limit. */
 static int limit_of(struct network_engine *g)
 {
     int largest = model_limit(&g->model);
     return largest < g->base.env->spec->batching.global_batch ? largest : 0;
 }
 
-/* Reference time of this node: two sizes, one line. Gradients are thrown away, parameters do not
- * change. */
+/* Measures the reference time of this node: a line through two sizes. Discards gradients;
+ * parameters stay unchanged. */
 static int calibrate(struct network_engine *g, const struct run_state *from, struct err *e)
 {
     const struct trainer_env *env = g->base.env;
@@ -107,7 +107,7 @@ static int calibrate(struct network_engine *g, const struct run_state *from, str
     profile_init(&p);
     p.k = high > low ? (t_high - t_low) / (high - low) : 0;
     if (p.k <
-        0.2 * t_high / high) { /* one line through two points: noise must not make samples free */
+        0.2 * t_high / high) { /* a line through two points: noise must not make samples free */
         p.k = t_high / high;
     }
     p.a = t_high - p.k * high > 0 ? t_high - p.k * high : 0;
@@ -121,8 +121,8 @@ static int calibrate(struct network_engine *g, const struct run_state *from, str
     return store_block(g, DEV_STATS, from->stats, from->n_stats, e);
 }
 
-/* The first minibatch did not fit: the coordinator hears of the limit, so that the next attempt
- * keeps it. */
+/* The first minibatch did not fit: tells the coordinator the limit, so that the next attempt
+ * respects it. */
 static void tell_what_fits(struct network_engine *g, int first, struct err *why)
 {
     const struct telemetry *t = g->base.env->telemetry;
@@ -187,7 +187,7 @@ static bool ready(struct engine *base, int batch)
     return model_ready(&g->model, batch > 0 ? room_for(g, batch) : batch);
 }
 
-/* A minibatch turned out not to fit: the balancer must know, or it waits for it for ever. */
+/* A minibatch turned out not to fit. The balancer must know, or it waits for it for ever. */
 static void tell_limit(struct network_engine *g)
 {
     const struct telemetry *t = g->base.env->telemetry;
@@ -230,7 +230,7 @@ static int load(struct engine *base, const struct work *w, struct err *e)
     return 0;
 }
 
-/* A rank without samples in this step still takes part in the exchange, with gradients of zero. */
+/* A rank without samples in this step still takes part in the exchange, with zero gradients. */
 static int no_samples(struct network_engine *g, dev_mark_fn *mark, void *ctx, struct err *e)
 {
     struct dev_replica *r = &g->model.replica;
@@ -242,7 +242,7 @@ static int no_samples(struct network_engine *g, dev_mark_fn *mark, void *ctx, st
     return rc;
 }
 
-/* Of numbers that are predicted none is correct or false: not known. */
+/* Predicted numbers are neither correct nor false: unknown. */
 static int64_t correct_of(const struct network_engine *g, const struct dev_result *r)
 {
     return g->base.env->spec->network.loss == LOSS_MSE ? -1 : r->correct;

@@ -1,4 +1,4 @@
-/* Where workers that are started again and the other ranks reach each other: see parts.h,
+/* How workers that are started again and the other ranks reach each other: see parts.h and
  * worker/exchange/transport/seat_links.h. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,8 +24,8 @@ static bool is_spread(const struct process *w)
 
 /* ---- what doors of several hosts ask --------------------------------------------------------- */
 
-/* A worker on the coordinator's host has the attempt's key, as the keeper has, from which that of
- * every other host follows. */
+/* A worker on the coordinator's host has the attempt's key, like the keeper. It derives the key of
+ * every other host from that. */
 static void key_of(void *ctx, int worker, struct sign_key *out)
 {
     const struct process *w = ctx;
@@ -50,7 +50,7 @@ static bool find(void *ctx, int rank, char *out)
 
 /* ---- the start ------------------------------------------------------------------------------- */
 
-/* The network and the ports that Open MPI has been given. */
+/* Finds the network and the ports that Open MPI was given. */
 static int find_place(struct seat_far *far, struct err *e)
 {
     char network[72];

@@ -1,6 +1,6 @@
-/* See guard.h. The guard sleeps until its worker ends, and asks the store every second whether it
- * is to end it. Signals that are meant to end the worker are passed on. It ends with mpirun or the
- * daemon that started it, and takes the worker with it. */
+/* See guard.h. The guard sleeps until its worker ends, and asks the store every second whether to
+ * end it. It passes on signals that should end the worker. It ends with mpirun or the daemon that
+ * started it, and takes the worker with it. */
 #include "worker/process/guard.h"
 
 #include <fcntl.h>
@@ -27,17 +27,17 @@ static const double retry_seconds = 0.5;
 static const double look_seconds = 0.1, look_most = 1, look_share = 0.1; /* await_seat */
 static const int look_ms = 1000; /* while its worker lives */
 
-static volatile sig_atomic_t worker, told_to_end; /* the signal, if one has asked for that */
+static volatile sig_atomic_t worker, told_to_end; /* the signal that asked for the end, if any */
 
 struct guard {
     char *url, *password; /* of the store; password may be NULL; owned */
     struct sign_key seal;
     bool takes_back; /* its worker may be started again */
-    int seat;        /* how often it was */
+    int seat;        /* how often it has been */
     int joining;     /* a pipe's end: its other one is closed once that worker has joined, or died;
                          -1: none is to join */
     struct worker_kept *kept;
-    struct fact lost; /* but for its message */
+    struct fact lost; /* without its message */
 };
 
 static void pass_on(int sig)
@@ -48,7 +48,7 @@ static void pass_on(int sig)
     }
 }
 
-/* Everything it needs later: the arguments are overwritten. */
+/* Copies everything that it needs later, because the arguments are overwritten. */
 static bool prepare(struct guard *g, const struct worker_config *c, int rank)
 {
     const char *password = getenv("EVENSTEP_STORE_PASSWORD"), *seal = getenv(SEAL_VARIABLE);
@@ -66,7 +66,7 @@ static bool prepare(struct guard *g, const struct worker_config *c, int rank)
     return g->kept && g->url && seal && sign_unhex(seal, &g->seal, NULL) == 0;
 }
 
-/* For the worker that is forked next. */
+/* Puts the seal into the environment of the next worker. */
 static void lend_seal(const struct guard *g)
 {
     char text[SIGN_HEX];
@@ -82,7 +82,7 @@ static void forget_seal(void)
     }
 }
 
-/* The arguments stand one after the other. */
+/* The arguments are contiguous. */
 static size_t arguments_room(char **argv)
 {
     size_t room = 0;
@@ -92,8 +92,8 @@ static size_t arguments_room(char **argv)
     return room;
 }
 
-/* What stood there, [room], for a worker that is forked later; never freed. NULL: memory ran out.
- */
+/* A copy of the overwritten text, [room], for a worker that is forked later; never freed. NULL:
+ * memory ran out. */
 static char *show_as(char **argv, size_t room, const char *text)
 {
     char *before = malloc(room);
@@ -120,7 +120,7 @@ static struct store *open_store(const struct guard *g)
     return s;
 }
 
-/* Until the store has it: nobody else knows. */
+/* Tries until the store has it, because nobody else knows. */
 static void tell(const struct guard *g)
 {
     json_t *j = fact_json(&g->lost);
@@ -136,7 +136,7 @@ static void tell(const struct guard *g)
     json_decref(j);
 }
 
-/* What the coordinator has said last; false: nothing that could be read. */
+/* Reads the coordinator's latest control; false: nothing readable. */
 static bool hear(const struct guard *g, struct store *s, struct control *out)
 {
     json_t *j = store_doc_get(s, g->lost.from.job, "control", NULL);
@@ -145,8 +145,8 @@ static bool hear(const struct guard *g, struct store *s, struct control *out)
     return ours;
 }
 
-/* Ends with the attempt, or returns once the worker is to be started again. It looks more and more
- * rarely, as the coordinator waits for longer each time, or for ever. */
+/* Ends with the attempt, or returns once the worker is to be started again. Asks less and less
+ * often, because the coordinator waits longer each time, or for ever. */
 static void await_seat(struct guard *g)
 {
     struct store *s = NULL;
@@ -165,7 +165,7 @@ static void await_seat(struct guard *g)
     _exit(128 + told_to_end);
 }
 
-/* Kills the worker if the control document has it, with its seat, among these; true: it did. */
+/* Kills the worker if the control document lists it, with its seat, among these; true: it did. */
 static bool kill_if(const struct guard *g, struct store **s,
                     bool (*among)(const struct control *c, int rank), const char *why)
 {
@@ -180,14 +180,14 @@ static bool kill_if(const struct guard *g, struct store **s,
     return true;
 }
 
-/* A newcomer that hangs counts as lost again. Where it was let in before it hung, and has not
- * closed the pipe yet, it counts as silent. */
+/* A hanging newcomer counts as lost again. If it was let in before it hung, and has not closed the
+ * pipe yet, it counts as silent. */
 static bool is_given_up(const struct control *c, int rank)
 {
     return control_has_lost(c, rank) || control_has_silent(c, rank);
 }
 
-/* Until the worker has joined or died. It is killed if the coordinator gives it up. */
+/* Waits until the worker has joined or died. Kills it if the coordinator gives it up. */
 static void watch_join(struct guard *g)
 {
     struct pollfd joining = {.fd = g->joining};
@@ -205,9 +205,9 @@ static bool has_ended(int *status)
     return waitpid((pid_t)worker, status, WNOHANG) == (pid_t)worker;
 }
 
-/* Until the worker has ended. One whose heartbeats stand still for too long (it is stopped, or
- * hangs) is killed. Its death is then like any other, and no other worker hears of it again. On a
- * kernel without pidfd_open (before 5.3) none is killed. */
+/* Waits until the worker has ended. Kills it if its heartbeats stand still for too long, because it
+ * is stopped or hangs. Its death is then like any other, and the other workers are not told again.
+ * On a kernel without pidfd_open (before 5.3), no worker is killed. */
 static void watch(struct guard *g, int *status)
 {
     struct pollfd end = {.fd = (int)syscall(SYS_pidfd_open, (pid_t)worker, 0), .events = POLLIN};
@@ -253,11 +253,11 @@ static void keep_watch(struct guard *g)
     }
     worker = 0;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-        rest(); /* mpirun, which knows the first process alone, would end the others */
+        rest(); /* mpirun, which only knows the first process, would end the others */
     }
     describe(g, status);
     log_warn("guard", "the worker has died", "rank=%d how=\"%s\"", g->lost.from.rank, g->lost.lost);
-    tell(g); /* also while mpirun ends all ranks, since others failed because of this one */
+    tell(g); /* also while mpirun ends all ranks, because this one is the cause */
     if (!g->takes_back) {
         rest();
     }
@@ -277,14 +277,14 @@ static void pass_signals(void)
     sigaction(SIGINT, &forward, NULL);
 }
 
-/* Forks the next worker; true in that one. */
+/* Forks the next worker; true in that worker. */
 static bool start_again(struct guard *g)
 {
     int joining[2];
     lend_seal(g);
     pid_t pid = pipe2(joining, O_CLOEXEC) == 0 ? fork() : -1;
     if (pid < 0) {
-        rest(); /* no process is to be had: nobody joins */
+        rest(); /* cannot fork: nobody joins */
     }
     if (pid == 0) {
         signal(SIGTERM, SIG_DFL);
@@ -300,7 +300,7 @@ static bool start_again(struct guard *g)
     return false;
 }
 
-/* In the guard: until the attempt ends. Returns in each worker that is started again. */
+/* Runs in the guard until the attempt ends. Returns in each worker that is started again. */
 static void guard_on(struct guard *g, char **argv)
 {
     size_t room = arguments_room(argv);

@@ -13,10 +13,10 @@
 
 #include "worker/config.h"
 
-/* Before MPI and before any thread. Forks, if this rank is to have a guard: returns in the worker
- * alone, whose environment is the same. argv: of main(), which the guard overwrites, so that
- * whoever looks for the rank's process finds one: nothing of `c` may point there. Returns once more
- * in each worker that is started again, with c->seat. */
+/* Call it before MPI and before any thread. Forks if this rank gets a guard, and returns only in
+ * the worker, with the same environment. It also returns in each worker that is started again, with
+ * c->seat. argv: of main(). The guard overwrites it, so that a search for the rank's process finds
+ * only one; nothing in `c` may point there. */
 int guard_begin(struct worker_config *c, char **argv, struct err *e);
 
 #endif

@@ -1,5 +1,5 @@
-/* A rank's own program (see parts.h): where it runs and writes, and how it joins the others, at the
- * attempt's start or after a death. What both say to each other is in worker/program/. */
+/* A rank's own program (see parts.h): where it runs and writes, and how it joins the others at the
+ * attempt's start or after a death. worker/program/ has the messages between both. */
 #include "worker/process/parts.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "worker/exchange/transport/comm_mpi.h"
 #include "worker/program/files/copy.h"
 
-/* Of the keeper. A rank 0 that is to take its seat again counts once it has. */
+/* For the keeper. A rank 0 that is to take its seat again counts as gone until it has taken it. */
 static bool first_is_gone(void *ctx)
 {
     const struct process *w = ctx;
@@ -23,7 +23,8 @@ static bool first_is_gone(void *ctx)
     return gone;
 }
 
-/* An uploaded program, into a folder of this rank's own; *folder stays as it is for others. */
+/* Copies an uploaded program into this rank's own folder; *folder is unchanged for other
+ * programs. */
 static int copy_program(struct process *w, const char **folder, struct err *e)
 {
     const struct worker_config *c = w->c;
@@ -45,7 +46,8 @@ static int copy_program(struct process *w, const char **folder, struct err *e)
     return rc;
 }
 
-/* Nobody waits for a program that starts again, so the keeper is reached once it has started. */
+/* Nobody waits for a program that starts again, so the worker reaches the keeper after the
+ * start. */
 static int return_program(struct process *w, const struct program_ask *ask, struct err *e)
 {
     struct program *p = &w->own.program;
@@ -64,7 +66,7 @@ static int return_program(struct process *w, const struct program_ask *ask, stru
     return rc;
 }
 
-/* What the program brings; all ranks know it by then. */
+/* Takes the program's description, which all ranks know by then. */
 static int take_description(struct process *w, struct err *e)
 {
     struct worker_config *c = w->c;

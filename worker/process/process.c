@@ -1,5 +1,5 @@
-/* MPI from its start to its end, and the outcome (see process.h): the one place besides
- * comm_mpi.c that calls MPI. */
+/* MPI from its start to its end, and the outcome (see process.h). Only this file and comm_mpi.c
+ * call MPI. */
 #include "worker/process/process.h"
 
 #include <mpi.h>
@@ -12,8 +12,9 @@
 #include "worker/exchange/transport/comm_mpi.h"
 #include "worker/process/parts.h"
 
-/* What a rank says last is tried for so long: where the store is away just then, all that the
- * attempt did since its checkpoint would be made again. The end of one that failed is no loss. */
+/* How long a rank tries to send its last words. If they were lost while the store is away,
+ * everything since the attempt's checkpoint would have to be repeated. The end of a failed rank is
+ * no loss. */
 static const double farewell_seconds = 60, failed_farewell_seconds = 5;
 
 static volatile sig_atomic_t terminated;
@@ -34,14 +35,14 @@ static void tell_failure(const struct err *e, const struct program_end *end)
               end->there ? log_quote(said, sizeof(said), text) : "");
 }
 
-/* Of one that was started again, and fails: has it not joined, or has its program ended before a
- * step of its own? Its guard tells, and the others go on, as if it had died. */
+/* For a worker that was started again and fails: did it not join, or did its program end before a
+ * step of its own? Then its guard reports it, and the others continue as after a death. */
 static bool leaves_alone(const struct process *w)
 {
     return w->c->seat > 0 && (!w->joined || w->own.program.fell_first);
 }
 
-/* When all went well, only the keeper reports the outcome, after its last file is written. */
+/* After success only the keeper reports the outcome, once its last file is written. */
 static void say_goodbye(struct process *w, int rc, const struct err *e)
 {
     static const enum outcome outcomes[] = {[RUN_ENDED] = OUTCOME_FINISHED,
@@ -57,7 +58,7 @@ static void say_goodbye(struct process *w, int rc, const struct err *e)
     pulse_stop(w->pulse, rc < 0 ? failed_farewell_seconds : farewell_seconds);
 }
 
-/* Of the keeper: has a worker died, without which the attempt went on? */
+/* For the keeper: did the attempt go on without a worker that died? */
 static bool has_lost(const struct process *w)
 {
     int ranks[SPEC_WORKERS];
@@ -66,7 +67,7 @@ static bool has_lost(const struct process *w)
            (t->lost(t->ctx, ranks) > 0 || t->seats(t->ctx, ranks) > 0);
 }
 
-/* A worker that is started again is no rank of MPI's: its first process was. */
+/* A worker that is started again is no MPI rank; its first process was. */
 static struct transport *open_transport(struct worker_config *c, struct err *e)
 {
     const char *rank = getenv("OMPI_COMM_WORLD_RANK");
@@ -91,7 +92,7 @@ static int begin_mpi(const struct worker_config *c, struct err *e)
                : err_set(e, ERR_UNSUPPORTED, "this MPI does not offer MPI_THREAD_MULTIPLE");
 }
 
-/* The rank has done its part. */
+/* Releases everything once the rank has done its part. */
 static void release(struct process *w)
 {
     comm_release(&w->comm);
@@ -127,11 +128,11 @@ int process_run(struct worker_config *c, struct err *e)
     int rc = w->transport ? rank_run(w, e) : -(int)e->code;
     rc = own_program_close(w, rc, e);
     if (has_lost(w)) {
-        comm_abandon(&w->comm); /* what goes to a lost worker never ends */
+        comm_abandon(&w->comm); /* messages to a lost worker never complete */
     }
     say_goodbye(w, rc, e);
     if (rc < 0 && c->seat > 0) {
-        return rc; /* its guard tells how it ended */
+        return rc; /* its guard reports how it ended */
     }
     if (rc < 0) {
         MPI_Abort(MPI_COMM_WORLD, 1);

@@ -6,10 +6,10 @@
 
 #include "worker/config.h"
 
-/* Runs the rank that mpirun made of this process, by the attempt's plan in `c`. 0 when the rank has
- * done its part. Negative: this MPI cannot be used, or a worker that was started again has failed,
- * whose guard tells. Any other error is told to the store (or the log) and ends all ranks by
- * MPI_Abort, so it does not return. */
+/* Runs this process's rank by the attempt's plan in `c`. 0 when the rank has done its part.
+ * Negative: this MPI cannot be used, or a worker that was started again has failed, which its guard
+ * reports. Any other error is reported to the store (or the log) and ends all ranks by MPI_Abort,
+ * so the function does not return. */
 int process_run(struct worker_config *c, struct err *e);
 
 #endif

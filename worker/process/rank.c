@@ -1,5 +1,5 @@
-/* A rank's run, once MPI has made it one (see parts.h): telemetry, what it trains on, then the
- * trainer on ranks 0 to W-1, the keeper and servers from rank W on. */
+/* A rank's run, once MPI has made the process a rank (see parts.h): telemetry, the data, then the
+ * trainer on ranks 0 to W-1, or the keeper and servers from rank W on. */
 #include "worker/process/parts.h"
 
 #include <stdio.h>
@@ -31,7 +31,7 @@ static void calibrated(void *ctx, struct profile *p)
     }
 }
 
-/* A program was let in before its engine started. */
+/* A program has joined before its engine starts. */
 static int join(void *ctx, struct seat *out, struct err *e)
 {
     struct process *w = ctx;
@@ -52,7 +52,7 @@ static void joined(void *ctx)
 
 /* ---- telemetry ------------------------------------------------------------------------------- */
 
-/* Whoever has it can speak for this rank, so it does not stay in the environment. */
+/* Anybody who has the seal can speak for this rank, so it does not stay in the environment. */
 static int read_seal(struct sign_key *out, struct err *e)
 {
     char *text = getenv(SEAL_VARIABLE);

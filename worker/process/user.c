@@ -1,4 +1,4 @@
-/* The user that a rank becomes (see parts.h), docs/decisions/0037. */
+/* Changes a rank's user (see parts.h and docs/decisions/0037). */
 #include "worker/process/parts.h"
 
 #include <stdlib.h>

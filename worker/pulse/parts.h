@@ -1,5 +1,5 @@
-/* The pulse's state, shared by its two sides: trainer_side.c (calls of the thread that trains) and
- * pulse.c (the thread that owns the connection). */
+/* The pulse's state, which its two sides share: trainer_side.c (calls of the thread that trains)
+ * and pulse.c (the thread that owns the connection). */
 #ifndef WORKER_PULSE_PARTS_H
 #define WORKER_PULSE_PARTS_H
 
@@ -13,13 +13,13 @@
 
 enum { PULSE_ROWS = 16384, PULSE_FACTS = 256 };
 
-/* CPU time of steps of one minibatch; older ones count less. */
+/* CPU time of steps of one minibatch size; older steps count less. */
 struct cpu_used {
     double seconds, steps;
-    int batch, last; /* of these steps, and of the step before */
-    double at;       /* the process's CPU time at the end of the step before */
-    double program;  /* what a user's program, another process, took for the step under way */
-    bool elsewhere;  /* since then the process also used CPU time for something else */
+    int batch, last; /* of these steps, and of the previous step */
+    double at;       /* the process's CPU time at the end of the previous step */
+    double program;  /* CPU time of a user's program, another process, in this step */
+    bool elsewhere;  /* the process has used CPU time for something else since then */
 };
 
 struct pulse {
@@ -34,12 +34,12 @@ struct pulse {
     const volatile sig_atomic_t *stop_signal;
     pthread_t thread;
 
-    /* the thread's alone */
+    /* of the thread alone */
     struct store *store;
-    double lost_at;                /* when a worker was told to be lost, or started again */
-    int hanging;                   /* turns in a row in which nothing was exchanged */
+    double lost_at;                /* when a loss or a restart of a worker was told */
+    int hanging;                   /* consecutive turns without any exchange */
     int64_t strays;                /* control documents of other attempts, or damaged */
-    double quota_read, quota_next; /* a CPU quota; clock_now() of the next look */
+    double quota_read, quota_next; /* a CPU quota; clock_now() of the next reading */
 
     /* of both sides */
     pthread_mutex_t lock; /* guards what follows */
@@ -51,7 +51,7 @@ struct pulse {
     struct row *rows;           /* ring of PULSE_ROWS; owned */
     uint64_t first_row, n_rows; /* number of the oldest one kept; of the next one to come */
     uint64_t dropped;
-    int64_t undone_to;          /* rows of steps up to this one were queued, and are not again */
+    int64_t undone_to;          /* rows up to this step were queued already */
     json_t *facts[PULSE_FACTS]; /* documents; owned */
     int n_facts;
     int64_t number; /* of the newest fact or heartbeat */
@@ -65,16 +65,16 @@ struct pulse {
     /* what heartbeats say of this rank */
     enum phase phase;
     double progress_at;
-    clockid_t trainer;        /* CPU time of the thread that trains */
-    double worked, worked_at; /* that CPU time when it was last seen to grow; clock_now() then */
+    clockid_t trainer;        /* clock of the training thread's CPU time */
+    double worked, worked_at; /* that CPU time at its last growth; clock_now() then */
     double quota;             /* CPUs that this process may use; 0: no limit */
     struct cpu_used cpu;
     int64_t step, samples, updates;
-    int64_t received, receives; /* bytes of the keeper's data set; receives 0: none comes */
+    int64_t received, receives; /* bytes received of the keeper's data set; receives 0: none */
     double epoch, busy_fraction;
     int batch;
     struct staleness staleness;
-    char door[DOCUMENT_DOOR]; /* where this rank is reached; empty: nowhere */
+    char door[DOCUMENT_DOOR]; /* the address of this rank's door; empty: none */
 };
 
 #endif

@@ -21,15 +21,15 @@ enum { ROWS_AT_ONCE = 512 };
 static const int64_t turn_ns = 160000000;
 static const double beat_seconds = 0.4;
 static const double quota_seconds = 1;
-static const double CPU_STEPS = 16;  /* of before that count beside those of now */
+static const double CPU_STEPS = 16;  /* how many older steps count as much as the new ones */
 static const double AFTER_LOSS = 30; /* seconds */
 enum { HANGS_TURNS = 4 };
-static const double WORKING = 0.01; /* share of a core: a thread below it waits */
+static const double WORKING = 0.01; /* share of a core; a thread below it is waiting */
 
 /* ---- the thread's side ----------------------------------------------------------------------- */
 
-/* Age of the trainer's last work: a thread that waits for something that never comes uses no CPU, a
- * slow one does. */
+/* Age of the trainer's last work. A thread that waits for something that never comes uses no CPU
+ * time; a slow one does. */
 static double work_age(struct pulse *p)
 {
     struct timespec t;
@@ -43,7 +43,7 @@ static double work_age(struct pulse *p)
     return now - p->worked_at;
 }
 
-/* A quota may change at any time; to read it costs as much as the rest of a heartbeat. */
+/* A quota may change at any time; reading it costs as much as the rest of a heartbeat. */
 static double read_quota(struct pulse *p)
 {
     double now = clock_now();
@@ -54,7 +54,7 @@ static double read_quota(struct pulse *p)
     return p->quota_read;
 }
 
-/* What the quota makes of the CPU time of steps. */
+/* Says how the quota limits the CPU time of steps. */
 static void add_quota(struct pulse *p, struct beat *b, double quota)
 {
     struct cpu_used *c = &p->cpu;
@@ -99,7 +99,7 @@ static json_t *make_beat(struct pulse *p)
     return j;
 }
 
-/* Logged at the first time, the second, the fourth … */
+/* Logs the first, the second, the fourth … time. */
 static void drop_control(struct pulse *p, const char *why)
 {
     char quoted[600];
@@ -110,7 +110,7 @@ static void drop_control(struct pulse *p, const char *why)
     }
 }
 
-/* In who is lost, or was started again. */
+/* Do they differ in who is lost, or was started again? */
 static bool differs(const struct control *a, const struct control *b, int workers)
 {
     bool same =
@@ -157,8 +157,8 @@ static void take_control(struct pulse *p, const json_t *j)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* What goes up in one round trip: rows from number `first` on and, once no others are left, a
- * fact; with the last of them the heartbeat, if one is due. */
+/* What goes up in one round trip: rows from number `first` on; a fact, after the last row; and with
+ * the last fact the heartbeat, if it is due. */
 struct bundle {
     struct row rows[ROWS_AT_ONCE];
     uint64_t first, n;
@@ -181,7 +181,7 @@ static void take_bundle(struct pulse *p, int facts, struct bundle *out)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* The queues may have dropped some of it meanwhile. */
+/* Removes what was sent; the queues may have dropped some of it meanwhile. */
 static void drop_bundle(struct pulse *p, const struct bundle *sent)
 {
     pthread_mutex_lock(&p->lock);
@@ -212,10 +212,10 @@ static int send_bundle(struct pulse *p, const struct bundle *b, bool beats)
     return rc;
 }
 
-/* Sends what is there, until the store is away; -1 then. Rows go before facts, because the fact
- * that ends a job comes last; the heartbeat goes after facts, because facts explain its phase. Of
- * facts those go that are there now: where each of many short epochs is evaluated, new ones come as
- * fast as they are sent, and control and heartbeats have to go on. */
+/* Sends the queues; -1 if the store is away. Rows go before facts, because the fact that ends a job
+ * comes last. The heartbeat goes after facts, because facts explain its phase. It sends only the
+ * facts that are queued at the call: a job that evaluates after each of many short epochs queues
+ * new ones as fast as they are sent, and control and heartbeats must not wait for them. */
 static int send_all(struct pulse *p, bool beats)
 {
     struct bundle b;
@@ -237,12 +237,12 @@ static int send_all(struct pulse *p, bool beats)
 
 /* Sleeps until the next turn, or until something urgent is queued. All ranks take their turns at
  * the same times of the wall clock: Redis syncs what arrives together at once, and the coordinator
- * reads it right after. Returns whether the pulse is to end. */
+ * reads it right after that. Returns whether the pulse is to end. */
 static bool sleep_turn(struct pulse *p)
 {
     struct timespec wall, until;
     clock_gettime(CLOCK_REALTIME, &wall);
-    clock_gettime(CLOCK_MONOTONIC, &until); /* somebody may set the other one */
+    clock_gettime(CLOCK_MONOTONIC, &until); /* the wall clock may be set back */
     int64_t left = turn_ns - (wall.tv_sec * 1000000000LL + wall.tv_nsec) % turn_ns,
             next = until.tv_nsec + left;
     until.tv_sec += next / 1000000000LL;
@@ -256,9 +256,9 @@ static bool sleep_turn(struct pulse *p)
     return stopping;
 }
 
-/* Where a worker dies as it appends to this one's queue in the memory that they share, Open MPI
- * does not return from its next call (docs/decisions/0061). Turns are counted, too: on a machine
- * that stood still, this thread was as late as the other one. */
+/* Does the communication thread hang? If a worker dies while it appends to this rank's queue in
+ * shared memory, Open MPI never returns from its next call (docs/decisions/0061). Turns are
+ * counted, too: on a machine that stood still, this thread was as late as the other one. */
 static bool hangs(struct pulse *p)
 {
     bool late = p->comm_hangs && p->lost_at > 0 && clock_now() - p->lost_at < AFTER_LOSS &&
@@ -267,7 +267,7 @@ static bool hangs(struct pulse *p)
     return p->hanging >= HANGS_TURNS;
 }
 
-/* The others go on without it, and its next process joins them. */
+/* Ends this process. The other ranks continue without it, and its next process joins them. */
 static void end_process(const struct pulse *p)
 {
     log_error("pulse", "its exchange hangs since a worker died: this process ends", "rank=%d",

@@ -34,7 +34,7 @@ static void count_row(struct pulse *p, const struct row *r)
     }
 }
 
-/* What a step needs of the CPU, waits excluded, says how often a quota allows it. */
+/* Records the CPU time of a step without waits. It tells how often a quota allows a step. */
 static void count_cpu(struct cpu_used *c, int batch)
 {
     double now = clock_process_cpu(), used = now - c->at + c->program;
@@ -59,7 +59,7 @@ static void on_program_cpu(void *ctx, double seconds)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* Rows of steps that are made again are there already. */
+/* Rows of steps that are repeated exist already. */
 static void on_undone(void *ctx, int staleness, int64_t steps, int64_t samples)
 {
     struct pulse *p = ctx;
@@ -111,7 +111,7 @@ static void tell(struct pulse *p, struct fact *fact)
     pthread_mutex_lock(&p->lock);
     fact->number = ++p->number;
     json_t *j = fact_json(fact);
-    if (p->n_facts == PULSE_FACTS) { /* Redis has been away for long: the oldest is dropped */
+    if (p->n_facts == PULSE_FACTS) { /* Redis has been away for long: drops the oldest */
         json_decref(p->facts[0]);
         memmove(p->facts, p->facts + 1, sizeof(p->facts[0]) * --p->n_facts);
     }
@@ -141,7 +141,7 @@ static void on_evaluated(void *ctx, const struct evaluation *v)
     tell(ctx, &f);
 }
 
-/* Where Redis has been away for long they make room for facts that count. */
+/* If Redis has been away for long, norms are dropped in favour of other facts. */
 static void on_norms(void *ctx, const struct norms *n)
 {
     struct pulse *p = ctx;
@@ -208,8 +208,8 @@ static void on_saved(void *ctx, const char *kind, const char *path, int64_t step
     tell(p, &f);
 }
 
-/* Counters go on from the checkpoint: as the server kept them for each worker, else (sync: nothing
- * is stale) in equal shares. */
+/* Restores counters from the checkpoint: per worker if the server kept them so, else in equal
+ * shares (sync: nothing is stale). */
 static void restore_counters(struct pulse *p, const struct run_state *state)
 {
     staleness_release(&p->staleness);
@@ -249,7 +249,7 @@ static void on_control(void *ctx, struct control *out)
     struct pulse *p = ctx;
     pthread_mutex_lock(&p->lock);
     *out = p->control;
-    p->control.checkpoint = false; /* asked for once */
+    p->control.checkpoint = false; /* it is asked for once */
     pthread_mutex_unlock(&p->lock);
     if (p->stop_signal && *p->stop_signal) {
         out->stop = true;

@@ -1,5 +1,5 @@
-/* Checks that need data sets or strategies, which the coordinator (built without them) leaves to
- * this program: see check.h. Mistakes in a job are its answer, not its failure.
+/* Checks that need data sets or strategies. The coordinator is built without these and delegates
+ * the checks to this program: see check.h. Mistakes in a job are its answer, not its failure.
  */
 #include "worker/tasks/check.h"
 
@@ -20,7 +20,7 @@
 #include "worker/training/start.h"
 #include "worker/tasks/print.h"
 
-static const double digest_seconds = 1.5; /* the coordinator waits for 5 in all */
+static const double digest_seconds = 1.5; /* the coordinator waits 5 s in all */
 
 static int print(json_t *j, struct err *e)
 {
@@ -80,8 +80,7 @@ int check_device(const char *name, struct err *e)
     return print(answer, e);
 }
 
-/* Why the data set cannot be opened; one that is not there may be one that is, with a slip in its
- * name. */
+/* Says why the data set cannot be opened, and suggests an existing name that is similar. */
 static void tell_data(const struct jobspec *spec, const char *roots, const struct err *why,
                       struct checked *out)
 {

@@ -17,7 +17,7 @@ static double value_at(const struct safetensor *t, size_t i)
     return (double)value;
 }
 
-/* `other` NULL: the sum of the squares of the values themselves. */
+/* `other` NULL: the sum of squares of the values themselves. */
 static double sum_of_squares(const struct safetensor *one, const struct safetensor *other)
 {
     double sum = 0;
@@ -34,7 +34,7 @@ static bool are_alike(const struct safetensor *one, const struct safetensor *oth
            memcmp(one->dim, other->dim, (size_t)one->rank * sizeof *one->dim) == 0;
 }
 
-/* Each tensor of one model has its fellow in the other. */
+/* Checks that each tensor of one model has a counterpart in the other. */
 static int check_tensors(const struct safetensors *one, const struct safetensors *other,
                          struct err *e)
 {
@@ -51,13 +51,13 @@ static int check_tensors(const struct safetensors *one, const struct safetensors
                : err_set(e, ERR_DATA, "the models have %d and %d tensors", one->n, other->n);
 }
 
-/* The root mean square of n values in that of all. */
+/* The root mean square of n values, relative to all values. */
 static double in_all(double squares, double n, double all)
 {
     return squares == 0 ? 0 : sqrt(squares / n) / all;
 }
 
-/* `beside` has no tensors where there is no third model. */
+/* `beside` has no tensors if there is no third model. */
 static void compare(const struct safetensors *one, const struct safetensors *other,
                     const struct safetensors *beside, struct compared *out)
 {

@@ -1,5 +1,5 @@
-/* How far two models' files are apart: `evenstep-worker --compare MODEL --with MODEL`; and how far
- * rounding alone carries the first one, with `--beside MODEL`. */
+/* How far two models' files differ: `evenstep-worker --compare MODEL --with MODEL`. With `--beside
+ * MODEL` also how far rounding alone moves the first one. */
 #ifndef WORKER_TASKS_COMPARE_H
 #define WORKER_TASKS_COMPARE_H
 
@@ -7,8 +7,8 @@
 
 enum { COMPARED_MODELS = 3 };
 
-/* Prints a compared document (job/documents/results/compared.h) on standard output, or a refusal
- * and returns negative: a file cannot be read, or their tensors have other names or shapes. The
+/* Prints a compared document (job/documents/results/compared.h) on standard output. If a file
+ * cannot be read, or names or shapes of tensors differ, prints a refusal and returns negative. The
  * third of `files` may be NULL. */
 int compare_models(const char *const files[COMPARED_MODELS], struct err *e);
 

@@ -28,7 +28,7 @@ enum { SPEC_MAX = 16 << 20 };
 struct evaluate {
     const struct evaluate_ask *ask;
     struct jobspec spec;
-    char roots[PATH_MAX + 8]; /* where its data are looked up */
+    char roots[PATH_MAX + 8]; /* the roots of its data */
     float *params, *stats;
     struct dataset data;
     const struct dataset_part *part;
@@ -44,13 +44,13 @@ struct evaluate {
 
 /* ---- the job spec of it ---------------------------------------------------------------------- */
 
-/* A file of a user's own program has its tensors, and a network without layers. */
+/* The file of a user's own program has tensors, but a network without layers. */
 static bool is_of_program(const json_t *network)
 {
     return network && json_array_size(json_object_get(network, "layers")) == 0;
 }
 
-/* New reference; keys that neither the file nor --spec has are missing. */
+/* New reference. Keys that are neither in the file nor in --spec are missing. */
 static json_t *base_spec(const struct evaluate_ask *ask, const struct artifact_about *about,
                          struct err *e)
 {
@@ -72,7 +72,7 @@ static json_t *base_spec(const struct evaluate_ask *ask, const struct artifact_a
     if (about->data && !ask->spec) {
         json_object_set(base, "data", about->data);
     }
-    if (!ask->spec) { /* a file without windows has none, whatever its network's recipe */
+    if (!ask->spec) { /* a file without a window has none, whatever the recipe */
         json_t *crop = about->crop ? json_pack("{s:{s:O}}", "crop", "size", about->crop) : NULL;
         json_object_set_new(base, "augment", crop ? crop : json_object());
     }
@@ -88,7 +88,8 @@ static json_t *base_spec(const struct evaluate_ask *ask, const struct artifact_a
     return NULL;
 }
 
-/* The data set that --data names, in place of that of `data`, with its normalisation. */
+/* Takes the data set that --data names instead of that in `data`, with the normalisation of the
+ * latter. */
 static int choose_data(struct evaluate *v, json_t *data, struct err *e)
 {
     const struct evaluate_ask *ask = v->ask;

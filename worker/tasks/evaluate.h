@@ -9,10 +9,10 @@
 
 struct evaluate_ask {
     const char *model; /* a safetensors file */
-    /* a folder, a data set beneath the roots, "glyphs"; NULL: what it was trained on */
+    /* a folder, a data set below the roots, or "glyphs"; NULL: what it was trained on */
     const char *data;
-    const char *format; /* NULL: found out from the folder's files */
-    const char *spec;   /* a job spec that says network and data, for files that do not; or NULL */
+    const char *format; /* NULL: detected from the folder's files */
+    const char *spec;   /* a job spec with network and data, for files without them; or NULL */
     const char *part;   /* "test" or "train" */
     const char *device;
     const char *outputs; /* an .npy file for the network's outputs [samples][outputs]; or NULL */
@@ -20,8 +20,8 @@ struct evaluate_ask {
     int batch;
     bool pictures; /* of the samples with the greatest loss */
 };
-/* Prints job/documents/results/scored.h on standard output, also if it fails, and then returns
- * negative. */
+/* Prints job/documents/results/scored.h on standard output. Does so also if it fails, and then
+ * returns negative. */
 int evaluate_run(const struct evaluate_ask *ask, struct err *e);
 
 #endif

@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-/* Prints it as one line, and releases it. False: that was not possible. */
+/* Prints it as one line, and releases it. False if it could not be printed. */
 bool print_answer(json_t *answer);
 
 #endif

@@ -1,5 +1,5 @@
-/* The begin of a training rank: it receives where the run stands, prepares its engine and starts
- * the strategy. */
+/* How a training rank begins: it receives the state of the run, prepares its engine and starts the
+ * strategy. */
 #include "worker/training/parts.h"
 
 #include <stdlib.h>

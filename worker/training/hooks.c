@@ -1,5 +1,5 @@
-/* What the strategy and the engine may ask of the trainer, or tell it. They know neither each other
- * nor telemetry: their calls come through here.
+/* The calls that the strategy and the engine make into the trainer. They know neither each other
+ * nor telemetry.
  *
  *     strategy ─ rank_env ─► hooks ─┬─► telemetry    rows, minibatches, who is lost
  *                                   └─► engine       its state, its marks
@@ -22,7 +22,7 @@ int hooks_check_handed(const struct trainer *t, struct err *e)
 
 /* ---- what the strategy asks ------------------------------------------------------------------ */
 
-/* Strategies know how long a rank took for its minibatch; what of it was loading data is ours. */
+/* Adds the time for loading data, which strategies do not know, to a row. */
 static void tell_row(void *ctx, const struct row *row)
 {
     struct trainer *t = ctx;

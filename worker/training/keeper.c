@@ -1,8 +1,8 @@
-/* The keeper: rank W, without a device. It starts the run for all ranks, then is the first server
- * (or, where a strategy needs none, takes states from rank 0), and is the only one that writes
- * checkpoints and artifacts. Further servers (rank > W) run the same code without the files.
+/* The keeper: rank W, without a device. It starts the run for all ranks. Then it is the first
+ * server or, if the strategy needs none, takes states from rank 0. Only the keeper writes
+ * checkpoints and artifacts; further servers (rank > W) run the same code without the files.
  *
- * It keeps no samples: the data set's counts are all that a cursor needs.
+ * It keeps no samples: a cursor only needs the data set's counts.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -90,7 +90,7 @@ static double job_time(const struct keeper *k)
     return comm_now(k->env->comm) - k->rank.job_start;
 }
 
-/* The own state of the first worker that is left, as the program gave it. */
+/* Saves the own state of the lowest remaining worker, as its program gave it. */
 static int save_own_artifact(struct keeper *k, const struct run_state *state, struct err *e)
 {
     struct telemetry *t = k->env->telemetry;
@@ -140,8 +140,8 @@ static int save_checkpoint(struct keeper *k, const struct run_state *state, stru
     return rc;
 }
 
-/* A full disk does not end the run: the previous checkpoint stays, and the next save tries again.
- */
+/* A full disk does not end the run: the previous checkpoint stays, and the next save tries
+ * again. */
 static int pass_over(const struct run_state *state, struct err *e)
 {
     char quoted[600];
@@ -166,7 +166,7 @@ static int save(void *ctx, const struct run_state *state, struct err *e)
         t->counted(t->ctx, state->applied_samples);
     }
     if (rc == 0 &&
-        state->why == SAVE_FINAL) { /* another job may go on from here (`init.continue`) */
+        state->why == SAVE_FINAL) { /* another job may continue from here (`init.continue`) */
         rc = save_checkpoint(k, state, e);
         optional = true;
     }

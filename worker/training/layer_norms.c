@@ -17,7 +17,7 @@ struct layer_norms {
     struct norms norms;
     int64_t next; /* local step at which a measurement is due */
     bool measures, weights_known, measured;
-    size_t counted;      /* floats of gradients that were measured in this step */
+    size_t counted;      /* floats of gradients measured in this step */
     double began, spent; /* clock_now(); seconds of all measurements */
 };
 

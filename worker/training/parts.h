@@ -10,17 +10,17 @@
 struct trainer {
     struct trainer_env *env;
     struct rank_env rank;
-    struct start *start; /* NULL once the strategy has begun: its blocks are copies by then */
+    struct start *start; /* NULL once the strategy has begun, which has copied its blocks */
     struct engine *engine;
     struct strategy *strategy;
     struct layer_norms *norms; /* NULL: this run does not measure them */
     uint8_t *decay;
     int32_t *mean_of;
     int64_t local_step;
-    bool left; /* a user's program has: no step comes, though the strategy has some */
+    bool left; /* a user's program has left; the strategy may have steps */
     /* of the step under way */
     const struct work *work;
-    double handing;        /* seconds spent in on_bucket, and in measuring what goes there */
+    double handing;        /* seconds spent in on_bucket, including measuring */
     double load_seconds;   /* until the engine had its data */
     struct err unmeasured; /* why a bucket's gradients could not be read */
 };
@@ -30,13 +30,14 @@ static inline void trainer_phase(struct trainer *t, enum phase p)
     t->env->telemetry->phase(t->env->telemetry->ctx, p);
 }
 
-/* begin.c: engine and strategy of this rank, up to its first step; t->start is freed. */
+/* begin.c: sets up engine and strategy of this rank, up to its first step, and frees t->start. */
 int trainer_begin(struct trainer *t, struct err *e);
 void trainer_free_start(struct trainer *t);
 
-/* hooks.c: gives t->rank and the engine what they call the trainer by; after start_rank_env(). */
+/* hooks.c: gives t->rank and the engine their callbacks into the trainer; after
+ * start_rank_env(). */
 void hooks_fill(struct trainer *t, const struct strategy_ops *ops);
-/* A bucket that the device did not hand out must be neither missing nor old in a sum. */
+/* Fails if a bucket that the device did not hand out would be missing or outdated in a sum. */
 int hooks_check_handed(const struct trainer *t, struct err *e);
 
 #endif

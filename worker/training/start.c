@@ -1,6 +1,6 @@
-/* The start of a run (see start.h). Blocks travel as they are in memory; the header has their
- * lengths, so that a rank with a replica of another size notices. If the keeper cannot start, its
- * error message travels in place of the progress: every rank then ends with the cause, instead of
+/* The start of a run (see start.h). Blocks travel in the layout of memory; the header has their
+ * lengths, so that a rank whose replica has another size notices. If the keeper cannot start, it
+ * sends its error message in place of the progress: every rank then ends with the cause, instead of
  * waiting for a sender that is gone.
  */
 #include "worker/training/start.h"
@@ -80,7 +80,7 @@ static int check_same(const char *what, const char *then, int now, struct err *e
     return -ERR_INVALID;
 }
 
-/* Can a job go on from this checkpoint? */
+/* Can a job continue from this checkpoint? */
 static int check_continues(const struct start *s, const struct jobspec *spec, int64_t samples,
                            struct err *e)
 {
@@ -100,7 +100,7 @@ static int check_continues(const struct start *s, const struct jobspec *spec, in
     return rc;
 }
 
-/* `init.continue`: goes on from the newest checkpoint of a job that ended, with our number of
+/* `init.continue`: continues from the newest checkpoint of a job that ended, with our number of
  * epochs. */
 static int continue_job(struct start *s, struct trainer_env *env, int64_t samples, struct err *e)
 {
@@ -111,7 +111,7 @@ static int continue_job(struct start *s, struct trainer_env *env, int64_t sample
         return rc;
     }
     c->epochs = (int64_t)env->spec->epochs;
-    s->from.state.best = -INFINITY; /* that one is the other job's artifact */
+    s->from.state.best = -INFINITY; /* the best artifact is the other job's */
     s->restored = true;
     log_info("start", "goes on where another job ended", "path=%s version=%lld epoch=%lld",
              s->from.path, (long long)s->from.state.version, (long long)c->epoch);
@@ -134,7 +134,7 @@ void start_check_init(const struct jobspec *spec, const char *init_path, int64_t
     start_release(&s);
 }
 
-/* Checkpoint, else init, else fresh parameters. */
+/* Looks for a checkpoint, else `init`, else makes fresh parameters. */
 static int find_start(struct start *s, struct trainer_env *env, int64_t samples, struct err *e)
 {
     const struct jobspec *spec = env->spec;
@@ -173,7 +173,7 @@ static int find_start(struct start *s, struct trainer_env *env, int64_t samples,
     return rc < 0 ? rc : 0;
 }
 
-/* From the keeper to everybody. */
+/* Sends from the keeper to all ranks. */
 static int hand_out(struct trainer_env *env, void *data, size_t bytes, struct err *e)
 {
     return comm_broadcast(env->comm, env->comm->workers, data, bytes, e);
@@ -191,7 +191,7 @@ static int hand_out_blocks(struct start *s, struct trainer_env *env, struct err 
     return rc;
 }
 
-/* Ranks prepare for different times from here on, 20 seconds and more under a quota; their rows
+/* From here on, ranks prepare for different times, 20 seconds and more under a quota. Their rows
  * share one time 0. */
 static int begin(struct start *s, struct trainer_env *env, struct err *e)
 {
@@ -322,7 +322,7 @@ int start_fresh(struct start *s, struct trainer_env *env, struct err *e)
     return rc;
 }
 
-/* As a checkpoint has them: of all ranks, of which ours counts. */
+/* Takes our counters from those of all ranks, which a checkpoint has. */
 static void take_counters(struct start *s, int workers, json_t *own)
 {
     s->from.state.staleness = json_array();

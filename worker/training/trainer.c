@@ -45,7 +45,8 @@ static int check_finite(const struct trainer *t, const struct work *w, const str
     return -ERR_NOT_FINITE;
 }
 
-/* A user's program evaluates when it likes; under a server that is told beside the gradients. */
+/* Tells what a user's program evaluated by itself; under a server it travels apart from the
+ * gradients. */
 static int tell_measured(struct trainer *t, bool last, struct err *e)
 {
     const struct engine_ops *ops = t->engine->ops;
@@ -57,7 +58,7 @@ static int tell_measured(struct trainer *t, bool last, struct err *e)
                : t->strategy->ops->on_evaluated(t->strategy, &w, &sum, e);
 }
 
-/* Is this the lowest rank that is left? */
+/* Is this the lowest remaining rank? */
 static bool is_first(struct trainer *t)
 {
     int lost[SPEC_WORKERS], rank = t->env->comm->rank, below = 0,
@@ -77,7 +78,7 @@ static int check_measured(struct trainer *t, const struct dev_result *r, struct 
     return t->norms && !r->absent ? layer_norms_end(t->norms, e) : 0;
 }
 
-/* Computes the slice that is loaded, and sums. */
+/* Computes the loaded slice, and sums. */
 static int make_step(struct trainer *t, struct work *w, struct err *e)
 {
     struct trainer_env *env = t->env;

@@ -22,15 +22,15 @@ enum state { NOTED, UNDER_WAY, READ, FAILED };
 
 struct slot {
     enum state state;
-    const void *key; /* NULL: was taken */
+    const void *key; /* NULL: already taken */
     size_t skip, bytes;
     struct iocb read;
 };
 
 struct direct {
     aio_context_t context;
-    int most, head, n; /* slots; the oldest in use; how many are */
-    int noted;         /* of these the last so many are not begun */
+    int most, head, n; /* number of slots; the oldest in use; how many are in use */
+    int noted;         /* the newest of them that have not been started */
     size_t room;       /* bytes of a buffer */
     uint8_t *buffers;  /* [most][room], at blocks */
     struct slot *slots;
@@ -68,7 +68,7 @@ void direct_free(struct direct *d)
 int direct_open(int fd)
 {
     char path[64];
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd); /* the same file, whatever its name now */
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd); /* the same file even if it was renamed */
     return open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
 }
 
@@ -102,7 +102,7 @@ static void wait_for(struct direct *d, const struct slot *s)
     }
 }
 
-/* The oldest leaves the ring. */
+/* Removes the oldest from the ring. */
 static void drop(struct direct *d)
 {
     wait_for(d, slot_at(d, 0)); /* the kernel writes into its buffer until then */

@@ -1,6 +1,6 @@
-/* See manifest.h. The key is the SHA-256 over the bytes, the name and the length of every file, in
- * the order of names. So two hosts with the same files come to the same key, and a file that was
- * added or renamed changes it.
+/* See manifest.h. The key is the SHA-256 over bytes, name and length of every file, in the order of
+ * names. Two hosts with the same files therefore get the same key; an added or renamed file changes
+ * it.
  */
 #include "worker/data/files/manifest.h"
 
@@ -49,7 +49,7 @@ static int add_name(struct names *out, const char *name, const char *dir, struct
     return 0;
 }
 
-/* Names beneath dir/sub and, `levels` deep, beneath its folders. */
+/* Names below dir/sub and, `levels` deep, below its folders. */
 static int collect(struct names *out, const char *dir, const char *sub, int levels, struct err *e)
 {
     char path[PATH_BYTES], name[OFFER_NAME];

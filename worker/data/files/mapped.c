@@ -1,7 +1,7 @@
-/* See mapped.h. A page that is not there raises SIGBUS in the thread that touches it. The handler
- * puts zeros in the place of that page and of all that follow in the mapping, marks the mapping as
- * torn and returns, so that the thread goes on; whoever uses the values asks mapped_check()
- * afterwards. A SIGBUS at any other address goes to whoever handled it before.
+/* See mapped.h. A missing page raises SIGBUS in the thread that touches it. The handler puts zeros
+ * in place of that page and all following pages of the mapping, marks the mapping as torn, and
+ * returns, so that the thread continues. Users of the values call mapped_check() afterwards. A
+ * SIGBUS at any other address goes to the previous handler.
  */
 #include "worker/data/files/mapped.h"
 
@@ -38,10 +38,10 @@ static void on_sigbus(int number, siginfo_t *info, void *context)
             return;
         }
     }
-    sigaction(SIGBUS, &before, NULL); /* the access is repeated, and meets that handler */
+    sigaction(SIGBUS, &before, NULL); /* the access is repeated, and then reaches that handler */
 }
 
-/* With every mapping, as a library may have put its own handler in ours' place since. */
+/* Called for every mapping, because a library may have replaced our handler since. */
 static void catch_sigbus(void)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

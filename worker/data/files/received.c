@@ -1,8 +1,8 @@
-/* See received.h. A data set that arrives is DIR/.KEY.part, under the lock DIR/.KEY.lock; it gets
- * its name once it is complete.
+/* See received.h. An incoming data set is DIR/.KEY.part, under the lock DIR/.KEY.lock; it gets its
+ * name once it is complete.
  *
- * Names of files come from another host. They are letters, digits and a few signs, in at most two
- * folders, and no part of them begins with a dot, so that none leads out of DIR.
+ * Names of files come from another host. They consist of letters, digits and a few signs, in at
+ * most two folders, and no part of them begins with a dot, so none leads out of DIR.
  */
 #include "worker/data/files/received.h"
 
@@ -80,8 +80,8 @@ void received_drop(const struct received *r, const char *key)
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
-/* The bytes of all complete ones but `key`, and the least recently used one into oldest[KEY_CHARS +
- * 1] ("": none). */
+/* The bytes of all complete data sets except `key`; puts the least recently used one into
+ * oldest[KEY_CHARS + 1] ("": none). */
 static int64_t survey(const struct received *r, const char *key, char *oldest)
 {
     DIR *d = opendir(r->dir);
@@ -153,7 +153,7 @@ struct incoming *received_begin(const struct received *r, const char *key, int64
     }
     in->writes = rc == 0 && flock(in->lock, LOCK_EX | LOCK_NB) == 0 && access(in->final, F_OK) != 0;
     if (rc == 0 && in->writes) {
-        proc_remove_tree(in->part, NULL); /* of a process that was killed */
+        proc_remove_tree(in->part, NULL); /* left by a process that was killed */
         rc = make_room(r, key, bytes, e);
     }
     if (rc < 0) {
@@ -168,8 +168,8 @@ bool received_writes(const struct incoming *in)
     return in->writes;
 }
 
-/* Written to disk before the folder gets its name: a host that loses its power must not find a file
- * of zeros in its cache. Of very many files the later ones are written by received_end(). */
+/* Syncs a file before the folder gets its name: after a power cut the cache must not hold a file of
+ * zeros. If there are very many files, received_end() syncs the later ones. */
 static int close_file(struct incoming *in, struct err *e)
 {
     FILE *f = in->file;
@@ -212,7 +212,7 @@ int received_write(struct incoming *in, const void *bytes, size_t n, struct err 
     return err_errno(e, ERR_IO, "cannot write a received file in '%s'", in->part);
 }
 
-/* The files that close_file() left to the disk's own time. */
+/* Syncs the files that close_file() did not. */
 static int sync_rest(const struct incoming *in, struct err *e)
 {
     if (in->files <= SYNCED_FILES) {
@@ -242,7 +242,7 @@ int received_end(struct incoming *in, int rc, struct err *e)
             proc_remove_tree(in->part, NULL);
         }
     } else if (rc == 0 && in->lock >= 0) {
-        flock(in->lock, LOCK_EX); /* the rank of this host that writes has ended */
+        flock(in->lock, LOCK_EX); /* until the writing rank of this host has ended */
     }
     if (in->lock >= 0) {
         close(in->lock);

@@ -4,7 +4,8 @@
  *   files     │ label │ planes │ label │ planes │ …     (CIFAR: a run for each file)
  *
  * Turning a value into a float goes through double, as NumPy does, so whole numbers of 8 bytes and
- * doubles are rounded once.
+ * A value becomes a float by way of double, as in NumPy, so integers of 8 bytes and doubles are
+ * rounded once.
  */
 #include "worker/data/files/stored.h"
 

@@ -1,6 +1,6 @@
-/* See unpacked.h. The cache's key is the SHA-256 over a word of our own and the packed bytes. So a
- * file that was replaced under its name is unpacked anew, and one that two data sets share is
- * unpacked once. The rank that gets the lock writes; the others wait and map what it wrote. */
+/* See unpacked.h. The cache's key is the SHA-256 over a word of our own and the compressed bytes. A
+ * file that was replaced under its name is therefore decompressed again, and a file that two data
+ * sets share only once. The rank that gets the lock writes; the others wait and map the result. */
 #include "worker/data/files/unpacked.h"
 
 #include <fcntl.h>
@@ -70,7 +70,7 @@ static int put(struct sink *to, const struct unpack *u, const void *bytes, size_
     return 0;
 }
 
-/* Unpacks up to the end, where zlib compares the checksum. */
+/* Decompresses to the end, where zlib compares the checksum. */
 static int unpack(struct unpack *u, struct sink *to, struct err *e)
 {
     char *chunk = malloc(CHUNK);
@@ -80,7 +80,7 @@ static int unpack(struct unpack *u, struct sink *to, struct err *e)
     while (rc == 0) {
         int got = gzread(u->f, chunk, CHUNK), code = Z_OK;
         if (got == 0) {
-            gzerror(u->f, &code); /* a packed file that was cut off */
+            gzerror(u->f, &code); /* a truncated compressed file */
         }
         if (got < 0 || code != Z_OK || (got == 0 && to->n < u->want)) {
             rc = unpacked_torn(u->f, u->name, to->n, u->want, e);
@@ -141,7 +141,7 @@ static struct mapped *find(const struct unpacking *u)
         return m;
     }
     mapped_close(m);
-    received_drop(kept, u->key); /* a full disk, a crash */
+    received_drop(kept, u->key); /* after a full disk or a crash */
     return NULL;
 }
 

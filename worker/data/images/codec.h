@@ -10,12 +10,12 @@ struct pixels {
     uint8_t *at; /* [height][width][channels], owned; free it in any case */
 };
 
-/* A file, and how it is wanted. */
+/* A file, and the form that is wanted. */
 struct encoded {
     const uint8_t *bytes;
     size_t n;
     const char *name;              /* for messages */
-    const struct image_form *form; /* NULL: only its head is asked for */
+    const struct image_form *form; /* NULL: only its header is read */
 };
 
 struct codec {
@@ -28,9 +28,9 @@ struct codec {
 };
 extern const struct codec image_jpeg, image_png;
 
-/* Are these sides possible? */
+/* Are these sides allowed? */
 int image_check_sides(const char *name, int64_t height, int64_t width, struct err *e);
-/* Memory for out->height x width x channels. */
+/* Allocates out->height x width x channels. */
 int image_room(const char *name, struct pixels *out, struct err *e);
 
 #endif

@@ -1,6 +1,6 @@
 /* The digest of a data set of pictures: SHA-256 over names, sizes and bytes of its files, in the
- * order of parts, classes and names. Their heads are read on the way, so that a file that cannot be
- * decoded at all is found when the data set is opened. */
+ * order of parts, classes and names. Reads the headers on the way, so that opening the data set
+ * finds a file that cannot be decoded at all. */
 #include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* See folders.h. Symbolic links are followed only where what they lead to lies beneath `dir`'s own
- * data roots, which the caller checks when it opens a file; a link to a folder is no class. */
+/* See folders.h. A symbolic link to a file is followed only if its target lies below the data
+ * roots, which the caller checks when it opens the file. A link to a folder is no class. */
 #include "worker/data/images/folders.h"
 
 #include <dirent.h>
@@ -44,7 +44,7 @@ static int join(char out[FOLDERS_PATH], const char *a, const char *b, struct err
 
 /* ---- the names of a folder ------------------------------------------------------------------- */
 
-/* What a person put there, and not what a file manager keeps in every folder that it shows. */
+/* False for files that a file manager keeps in every folder that it shows. */
 static bool counts(const char *name)
 {
     return name[0] != '.' && strcasecmp(name, "Thumbs.db") != 0 &&
@@ -124,7 +124,7 @@ static int add_picture(struct folders *f, const char *folder, const char *name, 
     return 0;
 }
 
-/* The pictures of one class; `folder` is its path beneath dir. */
+/* The pictures of one class; `folder` is its path below dir. */
 static int read_class(struct folders *f, const char *folder, int label, struct err *e)
 {
     char path[FOLDERS_PATH], file[FOLDERS_PATH];
@@ -166,8 +166,8 @@ static int class_of(const struct folders *f, const char *name)
     return -1;
 }
 
-/* The classes of a part ("train", "test" or "", the folder itself). Of the first part they are the
- * data set's; others may not have any that it lacks. */
+/* Reads the classes of a part ("train", "test" or "", the folder itself). Those of the first part
+ * are the data set's; other parts may not have more. */
 static int read_part(struct folders *f, const char *part, bool first, struct err *e)
 {
     char path[FOLDERS_PATH], folder[FOLDERS_PATH], full[FOLDERS_PATH];
@@ -231,7 +231,7 @@ void folders_release(struct folders *f)
 
 /* ---- recognising ----------------------------------------------------------------------------- */
 
-/* Is there a picture among the first names of this folder? */
+/* Is one of the first names in this folder a picture? */
 static bool holds_pictures(const char *path)
 {
     DIR *d = opendir(path);

@@ -4,10 +4,10 @@
  *   DATA/train/cat/1.jpg    DATA/test/cat/7.jpg        DATA/cat/1.jpg
  *   DATA/train/dog/1.png    DATA/test/dog/9.JPEG       DATA/dog/1.png
  *
- * Labels are the classes' numbers in the order of their names, byte by byte. Names that begin with
- * a dot do not count, nor do files beside the folders of classes. A file in a class that is neither
- * .jpg, .jpeg nor .png is refused, so that none is left out without a word. Only names are read
- * here, no file is opened. */
+ * Labels are the numbers of the classes, sorted by name, byte by byte. Hidden names do not count,
+ * nor do files next to the class folders. A file in a class that is not .jpg, .jpeg or .png is an
+ * error, so that none is left out silently. This file only reads names; it opens no file.
+ */
 #ifndef WORKER_DATA_IMAGES_FOLDERS_H
 #define WORKER_DATA_IMAGES_FOLDERS_H
 
@@ -23,23 +23,23 @@ struct folders {
     char dir[FOLDERS_PATH]; /* the data set's */
     char **classes;         /* [n_classes], sorted; owned */
     int n_classes;
-    char *names; /* of all pictures beneath dir, each with a NUL; owned */
+    char *names; /* names of all pictures below dir, each with a NUL; owned */
     size_t names_bytes, names_room;
     struct picture {
-        size_t name; /* where it begins in `names` */
+        size_t name; /* its offset in `names` */
         int32_t label;
-        uint64_t stamp; /* of its size and time when it was first read; 0: not yet */
+        uint64_t stamp; /* of its size and time at the first reading; 0: not yet */
     } * pictures;       /* [n], sorted by part, class and name; owned */
     int64_t n, room;
-    int64_t n_train; /* the first ones; n without a test part */
+    int64_t n_train; /* they come first; n without a test part */
 };
 
-/* Does the folder look like a data set of this format? Looks at a few names only. */
+/* Does the folder look like a data set of this format? Reads only a few names. */
 bool folders_match(const char *dir);
 /* Fills f from the folder `dir`, an absolute path. Needs folders_release() after success. */
 int folders_read(struct folders *f, const char *dir, struct err *e);
 void folders_release(struct folders *f);
-/* The path of picture i beneath dir. */
+/* The path of picture i below dir. */
 const char *folders_name(const struct folders *f, int64_t i);
 
 #endif

@@ -1,4 +1,4 @@
-/* Which codec a file needs, and from pixels to a sample: see image.h. */
+/* Chooses a file's codec, and makes a sample from its pixels: see image.h. */
 #include "worker/data/images/image.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ size_t image_form_bytes(const struct image_form *form)
     return (size_t)form->height * (size_t)form->width * (size_t)form->channels;
 }
 
-/* Luma of n pixels of three channels, as whole numbers of 16 bits: 0.299 red, 0.587 green, 0.114
+/* Luma of n pixels of three channels, in 16-bit integer arithmetic: 0.299 red, 0.587 green, 0.114
  * blue. `to` may be `from`. */
 static void make_grey(uint8_t *to, const uint8_t *from, size_t n)
 {
@@ -24,7 +24,7 @@ static void make_grey(uint8_t *to, const uint8_t *from, size_t n)
     }
 }
 
-/* From the end on, as both share their memory. */
+/* Starts at the end, because both share their memory. */
 static void repeat_grey(uint8_t *values, size_t n)
 {
     for (size_t i = n; i-- > 0;) {

@@ -1,15 +1,16 @@
-/* One JPEG or PNG file, from its bytes to the values of a sample: decoded, resized, its middle cut
- * out. A function of bytes and form alone, in whole numbers, so that every node gets the same.
+/* One JPEG or PNG file, from its bytes to the values of a sample: decoded, resized, cropped to its
+ * middle. The result depends on bytes and form alone, and uses integer arithmetic, so that every
+ * node computes the same.
  *
  *   bytes ─► jpeg.c, png.c ─► pixels, grey or colour ─► resize.c ─► [height][width][channels]
  *
- * What a file is, its first bytes say, not its name. Colour becomes grey by its luma (ITU-R 601),
- * grey becomes colour by repeating it; transparency is dropped, 16 bits become 8, CMYK becomes RGB;
- * colour profiles, gamma and EXIF's orientation are ignored. That is what other frameworks do.
+ * The file's first bytes say what it is, not its name. Colour becomes grey by its luma (ITU-R 601),
+ * grey becomes colour by repetition. Transparency is dropped, 16 bits become 8, CMYK becomes RGB.
+ * Colour profiles, gamma and EXIF's orientation are ignored. Other frameworks do the same.
  *
  * Files may be hostile: sides and pixels are bounded before memory is taken (IMAGE_SIDE,
- * IMAGE_PIXELS), and so are the scans of a progressive JPEG. A file that is torn or whose data are
- * corrupt fails with ERR_DATA; `name` is what messages call it. */
+ * IMAGE_PIXELS), and so are the scans of a progressive JPEG. A torn or corrupt file fails with
+ * ERR_DATA; messages call it `name`. */
 #ifndef WORKER_DATA_IMAGES_IMAGE_H
 #define WORKER_DATA_IMAGES_IMAGE_H
 
@@ -27,11 +28,11 @@ enum {
     IMAGE_COLOUR = 3
 };
 
-/* What all samples of a data set become. */
+/* The form of all samples of a data set. */
 struct image_form {
     int height, width;
     int channels; /* IMAGE_GREY, IMAGE_COLOUR */
-    bool stretch; /* both sides are resized; else the shorter one, and the middle is cut out */
+    bool stretch; /* both sides are resized; else the shorter one, and the middle is cropped */
 };
 
 struct image_head {
@@ -40,10 +41,10 @@ struct image_head {
 };
 
 size_t image_form_bytes(const struct image_form *form);
-/* What the file's header says; fails where image_read() would for the header's sake. */
+/* Reads the file's header; fails if image_read() would fail because of the header. */
 int image_head(const uint8_t *bytes, size_t n, const char *name, struct image_head *out,
                struct err *e);
-/* Values into to[height][width][channels]. For several threads at once. */
+/* Writes values into to[height][width][channels]. Thread-safe. */
 int image_read(const uint8_t *bytes, size_t n, const char *name, const struct image_form *form,
                uint8_t *to, struct err *e);
 

@@ -26,7 +26,8 @@ enum { BLOCK_BYTES = 8 << 20, FILL_THREADS = 16 };
 
 /* ---- what samples become --------------------------------------------------------------------- */
 
-/* What the spec leaves open is as the first picture has it: only a list asks so (list.c). */
+/* Values that the spec leaves open come from the first picture; only a list leaves any open
+ * (list.c). */
 static int choose_form(struct image_form *out, const struct data_spec *spec, struct album *a,
                        struct err *e)
 {
@@ -85,7 +86,7 @@ static int fill_blocks(struct filling *f, struct pictures *all, int64_t most, st
     return rc;
 }
 
-/* Writes the samples of all pictures one after the other. */
+/* Writes the samples of all pictures, one after the other. */
 static int fill(void *ctx, struct incoming *in, struct err *e)
 {
     struct filling *f = ctx;
@@ -117,7 +118,7 @@ static void cache_key(const struct image_form *form, const char *digest, char ou
     hex_of(out, sum, 32);
 }
 
-/* NULL without an error: this host keeps none, or has no room for it. */
+/* NULL without an error: this host has no cache, or no room in it. */
 static struct mapped *from_cache(struct album *a, const struct image_form *form, const char *digest,
                                  struct err *e)
 {

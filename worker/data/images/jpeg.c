@@ -1,10 +1,10 @@
 /* JPEG by libjpeg-turbo. A large photograph for a small sample is decoded at a half, a quarter or
- * an eighth of its size, which the transform gives nearly for free; what remains is at least twice
- * as large as it will be resized to, so that the filter decides how it looks.
+ * an eighth of its size, which the transform does at almost no cost. The decoded picture is at
+ * least twice as large as the resized one, so that the filter decides how it looks.
  *
- * libjpeg goes on behind corrupt data with grey, after a warning. Such warnings are errors here: a
- * picture half grey is not what the file's owner meant. Errors leave the library by longjmp, so
- * what must be freed afterwards stands in struct reader.
+ * After corrupt data libjpeg warns and continues with grey. Such warnings are errors here: the
+ * file's owner did not mean a half-grey picture. Errors leave the library by longjmp, so everything
+ * to be freed is in struct reader.
  */
 #include <setjmp.h>
 #include <stdio.h>
@@ -95,7 +95,7 @@ static void choose_size(struct reader *r)
     }
 }
 
-/* Adobe's programs store CMYK inverted, and say that it is theirs. */
+/* Adobe's programs store CMYK inverted, and mark their files. */
 static void from_cmyk(const struct reader *r, uint8_t *to, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

@@ -1,6 +1,6 @@
 /* See pictures.h. The threads of an album wait for a visit, then take its pictures one by one; the
- * thread that asks is one of them. A picture belongs to one thread from its file to the visit's
- * call, so nothing but the next number is shared. Several visits take turns (`turn`).
+ * calling thread is one of them. One thread handles a picture from its file to the visit's call, so
+ * only the next number is shared. Several visits take turns (`turn`).
  */
 #include "worker/data/images/pictures.h"
 
@@ -19,7 +19,7 @@ enum { THREADS_MOST = 64 };
 struct visit_all {
     const struct pictures *pictures;
     const int64_t *index;
-    int64_t n, next, left; /* next: the first that no thread has taken; left: not finished */
+    int64_t n, next, left; /* next: the first picture not taken; left: pictures not finished */
     void (*visit)(void *ctx, int64_t i, const uint8_t *values);
     void *ctx;
 };
@@ -139,7 +139,7 @@ static int64_t picture_at(const struct pictures *p, int64_t i)
     return p->order ? p->order[i] : p->first + i;
 }
 
-/* Takes pictures of the visit until none is left to take; called and returns with `lock` held. */
+/* Takes pictures of the visit until none is left. Holds `lock` at the call and on return. */
 static void work_on(struct album *a, struct visit_all *w, uint8_t *values)
 {
     while (w->next < w->n) {
@@ -201,7 +201,7 @@ void album_staff(struct album *a, int threads)
     }
     a->stopping = false;
     threads = threads < THREADS_MOST ? threads : THREADS_MOST;
-    while (a->n_threads < threads - 1 && /* with fewer it takes longer, no more */
+    while (a->n_threads < threads - 1 && /* fewer threads take longer, but work */
            pthread_create(&a->threads[a->n_threads], NULL, decoder_main, a) == 0) {
         a->n_threads++;
     }

@@ -1,4 +1,4 @@
-/* What both codecs ask before they decode: see codec.h. */
+/* Checks that both codecs make before they decode: see codec.h. */
 #include <stdlib.h>
 
 #include "worker/data/images/codec.h"

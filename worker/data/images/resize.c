@@ -44,7 +44,7 @@ static void axis_release(struct axis *a)
     free(a->weight);
 }
 
-/* The weights of one value whose centre is `centre`, summing up to 2^BITS or nearly so. */
+/* The weights of one value with this centre; their sum is about 2^BITS. */
 static void weigh(struct axis *a, int o, double centre, double scale, int from)
 {
     double all = 0;
@@ -68,7 +68,7 @@ static void weigh(struct axis *a, int o, double centre, double scale, int from)
     a->count[o] = end - least;
 }
 
-/* `from` values are resized to `to`, of which n in the middle are wanted. */
+/* Prepares resizing of `from` values to `to`, of which the middle n are wanted. */
 static int axis_init(struct axis *a, int from, int to, int n, struct err *e)
 {
     double scale = (double)from / to, wide = scale < 1 ? 1 : scale;
@@ -108,7 +108,7 @@ static void resize_row(const struct axis *across, const uint8_t *from, uint8_t *
     }
 }
 
-/* Row o of the result from rows of `wide` values, `rows` being row `base` of the picture. */
+/* Computes row o of the result from rows of `wide` values; `rows` begins with row `base`. */
 static void resize_column(const struct axis *down, int o, const uint8_t *rows, int base,
                           size_t wide, uint8_t *to)
 {
@@ -143,7 +143,7 @@ static int resize_both(const struct pixels *from, const struct axis *down,
     return 0;
 }
 
-/* The middle of a picture that has the right size already. */
+/* Crops a picture that already has the right size. */
 static void cut(const struct pixels *from, const struct image_form *form, uint8_t *to)
 {
     size_t pixel = (size_t)from->channels, wide = (size_t)form->width * pixel;
