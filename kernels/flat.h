@@ -1,7 +1,7 @@
 /* Loops over flat blocks of floats in main memory, for work between two computations: sums of
- * gradients, weights, steps without an optimizer, samples. Every element is computed in fp32 on its
- * own, so no result depends on the machine's instructions. Blocks do not overlap unless it is said
- * that they may be the same.
+ * gradients, weights, steps without an optimizer, samples. Every element is computed by itself in
+ * fp32, so no result depends on the machine's instructions. Blocks must not overlap, unless a
+ * comment allows them to be the same.
  */
 #ifndef KERNELS_FLAT_H
 #define KERNELS_FLAT_H
@@ -13,7 +13,7 @@
 void flat_add(float *sum, const float *other, size_t n);
 /* w[i] -= d[i] */
 void flat_subtract(float *w, const float *d, size_t n);
-/* to[i] = share * from[i]; they may be the same. */
+/* to[i] = share * from[i]; both may be the same block. */
 void flat_scale(float *to, const float *from, float share, size_t n);
 /* sum[i] = share * from[i] + other[i], each rounded: the bits of flat_scale and flat_add. */
 void flat_scale_add(float *sum, const float *from, float share, const float *other, size_t n);
@@ -26,16 +26,16 @@ struct flat_step {
         decay; /* of the gradient, of the weight where decays[i] is 1: u = scale*g + decay*x */
     float rate, weight; /* x -= rate*u; sum += weight*u */
 };
-/* A step of plain SGD whose updates are collected (hpsgd). */
+/* A step of plain SGD that also sums up its updates (hpsgd). */
 void flat_descend(float *x, float *sum, const float *g, const uint8_t *decays,
                   const struct flat_step *step, size_t n);
-/* The length of a - b: summed in double over FLAT_LANES lanes (element i belongs to lane i modulo
+/* The length of a - b, summed in double over FLAT_LANES lanes (element i belongs to lane i modulo
  * FLAT_LANES), which are added up in order. */
 enum { FLAT_LANES = 8 };
 double flat_distance(const float *a, const float *b, size_t n);
-/* The length of a, summed in the same way. */
+/* The length of a, summed the same way. */
 double flat_length(const float *a, size_t n);
-/* The largest element, or 0 where none is above it; elements that are NaN do not count. */
+/* The largest element, or 0 if none is positive; NaN elements do not count. */
 float flat_largest(const float *a, size_t n);
 
 #endif

@@ -1,10 +1,10 @@
 /* Which elements dropout keeps: a function of (seed, epoch, sample's index in the data set, layer,
- * element), so that the same sample loses the same elements whichever rank trains it, in whatever
- * minibatch, on whatever device.
+ * element). The same sample therefore loses the same elements on any rank, in any minibatch, on any
+ * device.
  *
- * One Philox block gives the words of four neighbouring elements. An element is counted in the
- * order in which the layer's output is stored (row, column, channel). Written in what C11 and CUDA
- * have in common.
+ * One Philox block gives the words of four neighbouring elements. Elements are numbered in the
+ * order in which the layer's output is stored (row, column, channel). This file is written in the
+ * common subset of C11 and CUDA.
  */
 #ifndef KERNELS_MASK_H
 #define KERNELS_MASK_H
@@ -23,7 +23,7 @@ RNG_FN uint32_t mask_threshold(double rate)
     return (uint32_t)(rate * 16777216.0);
 }
 
-/* Words of the elements 4*quad .. 4*quad+3 of one sample; an element is kept if (word >> 8) >=
+/* Words of elements 4*quad to 4*quad+3 of one sample; an element is kept if (word >> 8) >=
  * threshold. */
 RNG_FN struct rng_block mask_words(uint64_t key, int64_t sample, uint64_t quad)
 {

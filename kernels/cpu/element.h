@@ -1,9 +1,9 @@
 /* Elements of activations and of their gradients: fp32, or bf16 (the upper half of an fp32) in
- * programs of that precision. Our own operators compute in fp32 with both: a loop is written once,
+ * programs of that precision. Our own operators compute in fp32 with both. A loop is written once,
  * between GET and PUT, and ELEMENTS compiles it for each.
  *
- * Addresses of activations are void pointers and indices count elements, so nothing may be added to
- * such an address.
+ * Addresses of activations are void pointers and indices count elements, so never add to such
+ * an address.
  */
 #ifndef KERNELS_CPU_ELEMENT_H
 #define KERNELS_CPU_ELEMENT_H
@@ -58,8 +58,7 @@ ELEMENT_FN void element_copy(void *to, size_t i, const void *from, size_t j, boo
     }
 }
 
-/* The code for fp32 and the code for bf16, of which one runs; inside, GET, PUT and COPY are of that
- * kind. */
+/* The code for fp32 and for bf16, of which one runs. Inside, GET, PUT and COPY are of that kind. */
 #define ELEMENTS(bf16, ...)               \
     do {                                  \
         if (bf16) {                       \

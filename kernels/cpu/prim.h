@@ -1,5 +1,4 @@
-/* A oneDNN primitive with its arguments bound, so that running it is one call that allocates
- * nothing.
+/* A oneDNN primitive with bound arguments, so that running it is one call that allocates nothing.
  *
  * An argument is bound in one of three ways:
  *
@@ -29,12 +28,12 @@ struct prim {
     dnnl_exec_arg_t args[PRIM_ARGS];
     void **variable[PRIM_ARGS]; /* or NULL: fixed */
     int block[PRIM_ARGS]; /* enum dev_block + 1 for an offset in a block of the replica; else 0 */
-    size_t place[PRIM_ARGS]; /* that offset, floats */
+    size_t place[PRIM_ARGS]; /* that offset, in floats */
     int n_args;
 };
 
 /* Makes the primitive from its operation descriptor. `pd` gets the primitive descriptor (freed by
- * the caller), for hints and formats. relu: y = max(y, 0) is applied to the result. */
+ * the caller), for hints and formats. relu: applies y = max(y, 0) to the result. */
 int prim_new(struct cpu_program *p, struct prim *prim, const_dnnl_op_desc_t op, bool relu,
              const_dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *pd, struct err *e);
 int prim_fixed(struct cpu_program *p, struct prim *prim, int arg, const dnnl_memory_desc_t *md,
@@ -44,14 +43,13 @@ int prim_variable(struct cpu_program *p, struct prim *prim, int arg, const dnnl_
 int prim_run(struct cpu_program *p, struct prim *prim, struct err *e);
 void prim_release(struct prim *prim);
 
-/* A tensor in another format (or precision) than the flat block's: `data` is where primitives read
- * or write it. If the formats are the same it is the flat block itself and `copy` does nothing. */
+/* A tensor in another format (or precision) than the flat block's. Primitives read or write `data`.
+ * If the formats are equal, `data` is in the flat block itself and `copy` does nothing. */
 struct prim_tensor {
     void *data;
     struct prim copy;
 };
-/* to_flat false: the copy goes from the flat block to `data` (weights); true: back (their
- * gradients). */
+/* to_flat false: copies from the flat block to `data` (weights); true: back (their gradients). */
 int prim_tensor_new(struct cpu_program *p, struct prim_tensor *t, const dnnl_memory_desc_t *flat_md,
                     float *flat, const dnnl_memory_desc_t *md, bool to_flat, struct err *e);
 void prim_tensor_release(struct prim_tensor *t);

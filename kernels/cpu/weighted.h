@@ -1,4 +1,4 @@
-/* What convolution and dense layers have in common: weights, a bias, and three primitives (forward,
+/* The common part of convolution and dense layers: weights, a bias, and three primitives (forward,
  * gradient of the input, gradient of the weights). conv.c and dense.c describe the operation, this
  * file runs it.
  */
@@ -11,8 +11,8 @@ enum weighted_pass { WEIGHTED_FORWARD, WEIGHTED_DATA, WEIGHTED_WEIGHTS, WEIGHTED
 
 struct weighted_mds {
     dnnl_memory_desc_t src, dst, bias;
-    dnnl_memory_desc_t flat; /* weights as the flat block has them */
-    /* the same (or their gradient) in the format that a pass prefers */
+    dnnl_memory_desc_t flat; /* weights in the flat block's format */
+    /* the same, or their gradient, in the format that a pass prefers */
     dnnl_memory_desc_t weights[WEIGHTED_PASSES];
     bool has_bias;
     bool flatten; /* the input is an image, and src the vector of its elements counted channel, row,
@@ -27,7 +27,7 @@ typedef dnnl_status_t weighted_describe_fn(const struct layer *layer, const stru
                                            enum weighted_pass pass, union weighted_desc *desc);
 
 /* Describes weights of these dimensions, the first of which is the layer's units, and its bias:
- * `flat` as the flat block has them, formats[pass] as a pass reads or writes them. */
+ * `flat` in the flat block's format, formats[pass] in that of a pass. */
 int weighted_layout(struct weighted_mds *md, const struct cpu_program *p, int rank,
                     const dnnl_dims_t weights, dnnl_format_tag_t flat,
                     const dnnl_format_tag_t formats[WEIGHTED_PASSES], struct err *e);

@@ -27,11 +27,11 @@
 
 struct columns {
     size_t channels, chunk; /* rows of one chunk */
-    unsigned lanes;         /* packs of a tile, but for the last */
+    unsigned lanes;         /* packs of a tile; the last tile may have fewer */
     unsigned tiles, chunks;
 };
 
-/* chunk: rows of one, or 0: as many as give every multiprocessor its share. */
+/* chunk: rows per chunk, or 0: chosen so that every multiprocessor gets its share. */
 static inline struct columns columns_cut(const struct cuda_program *p, size_t rows, size_t channels,
                                          size_t chunk)
 {
@@ -47,7 +47,7 @@ static inline struct columns columns_cut(const struct cuda_program *p, size_t ro
             (unsigned)((rows + chunk - 1) / chunk)};
 }
 
-/* A thread's part. */
+/* One thread's part. */
 struct column {
     size_t channel, first, last,
         step; /* rows first, first+step, … below last; none if the thread is idle */
@@ -76,9 +76,9 @@ template <int N> DEVICE_FN struct column column_of(struct columns c, size_t rows
     return t;
 }
 
-/* Joins the threads of the same channels in pairs, in an order that depends on the cut alone; every
- * thread of the block calls it, and the first row's have the result. Each has K numbers; join(mine,
- * other) brings another's to mine. shared: [K][PORT_THREADS]. */
+/* Combines the threads of the same channels in pairs, in an order that depends only on the cut.
+ * Every thread of the block calls it; the threads of the first row get the result. Each has K
+ * numbers; join(mine, other) adds another thread's to mine. shared: [K][PORT_THREADS]. */
 template <int K, typename F, typename Join>
 DEVICE_FN void column_join(const struct column &t, F *mine, F *shared, Join join)
 {
@@ -110,7 +110,7 @@ template <int K, typename F> DEVICE_FN void column_sum(const struct column &t, F
 
 /* ---- the sums of all chunks ------------------------------------------------------------------ */
 
-/* `kinds` numbers for each channel of each chunk. */
+/* Reserves `kinds` numbers for each channel of each chunk. */
 static inline void columns_reserve(struct cuda_program *p, struct columns c, size_t kinds)
 {
     size_t floats = (size_t)c.chunks * kinds * c.channels;
@@ -118,15 +118,15 @@ static inline void columns_reserve(struct cuda_program *p, struct columns c, siz
     p->parts_tiles = c.tiles > p->parts_tiles ? c.tiles : p->parts_tiles;
 }
 
-/* Bytes of them, written and read. */
+/* Bytes that are written and read for them. */
 static inline size_t columns_bytes(struct columns c, size_t kinds)
 {
     return 2 * c.chunks * kinds * c.channels * sizeof(float);
 }
 
 /* A thread has found K numbers for each of its N channels, [K][N], in its chunk. The tile's last
- * block adds up those of all chunks: add(double sums[K][N], const float found[K][N], chunk) for
- * each, and then, once for each channel, done(channel, const double sums[K]). shared:
+ * block adds up those of all chunks: it calls add(double sums[K][N], const float found[K][N],
+ * chunk) for each chunk and then, once per channel, done(channel, const double sums[K]). shared:
  * [K*N][PORT_THREADS]. Every thread calls it. */
 template <int K, int N, typename Add, typename Done>
 DEVICE_FN void column_sums(struct columns c, const struct column &t, const float *found,
@@ -156,7 +156,7 @@ DEVICE_FN void column_sums(struct columns c, const struct column &t, const float
         add(sums, there, chunk);
     }
     column_sum<K * N>(t, sums, shared);
-    unsigned width = t.lanes * N; /* a thread per channel from here on: [K][width] */
+    unsigned width = t.lanes * N; /* from here on one thread per channel: [K][width] */
     for (int k = 0; t.writes && k < K * N; k++) {
         shared[k / N * width + t.lane * N + k % N] = sums[k];
     }
@@ -171,7 +171,7 @@ DEVICE_FN void column_sums(struct columns c, const struct column &t, const float
     }
 }
 
-/* of[channel] for each of the N elements from channel c on. WHOLE: none of them belongs to the next
+/* of[channel] for each of the N elements from channel c on. WHOLE: all of them belong to one
  * row. */
 template <int N, bool WHOLE>
 DEVICE_FN port_some<float, N> column_numbers(const float *of, unsigned c, unsigned channels)

@@ -1,5 +1,5 @@
-/* The CUDA backend's own picture, twin of cpu/cpu.h: a device, replicas in its memory, programs,
- * and the table that every operator fills.
+/* The CUDA backend, twin of cpu/cpu.h: a device, replicas in its memory, programs, and the table
+ * that every operator fills.
  *
  *   main stream   ── update ── compute ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇ ── update ──►
  *   copy stream                     └ bucket 0 ▇ ┘ bucket 1 ▇
@@ -13,15 +13,15 @@
  * ring    sums of an exchange in device buffers (buffer.cu), for the communication thread
  * build   for the thread that makes programs, never for the thread that trains
  *
- * A step, a value and an operator are what they are on the CPU; only what runs is different:
- * forward and backward put work on the build stream while a graph is captured, once per program.
- * Everything that changes from run to run (number of samples, labels, counters of random choices,
- * learning rate) is read from device memory.
+ * A step, a value and an operator are the same as on the CPU, but run differently: forward and
+ * backward put work on the build stream while a graph is captured, once per program. Everything
+ * that changes between runs (number of samples, labels, counters of random choices, learning rate)
+ * is read from device memory.
  *
- * Blocks on the device are in the device's own order: a convolution's weights are O,H,W,I, those of
- * a dense layer after an image O,H,W,C, as NHWC activations need them, and each tensor begins at a
- * multiple of CUDA_ALIGN floats. Only fetch and store reorder, on the copy stream (replica.cu);
- * a step never does.
+ * Blocks on the device are in the device's own order, as NHWC activations need it: a convolution's
+ * weights are O,H,W,I, those of a dense layer after an image O,H,W,C. Each tensor begins at a
+ * multiple of CUDA_ALIGN floats. Only fetch and store reorder, on the copy stream (replica.cu); a
+ * step never does.
  */
 #ifndef KERNELS_CUDA_CUDA_H
 #define KERNELS_CUDA_CUDA_H
@@ -41,15 +41,15 @@ extern "C" {
 }
 #undef _Noreturn
 
-enum { CUDA_ALIGN = 64 }; /* floats: where tensors begin; one flag for weight decay */
+enum { CUDA_ALIGN = 64 }; /* floats: alignment of tensors; one weight-decay flag each */
 
 enum cuda_precision { CUDA_FP32, CUDA_TF32, CUDA_BF16 };
 
-/* What was measured for one convolution: an engine of cuDNN for each pass (plan.h). key: precision,
- * minibatch, shapes. */
+/* The measured result for one convolution: an engine of cuDNN for each pass (plan.h). key:
+ * precision, minibatch, shapes. */
 enum { CUDA_CHOICE_KEY = 12, CUDA_CHOICE_BATCH = 1, CUDA_PASSES = 3, CUDA_KNOBS = 16 };
 struct cuda_engine {
-    int index, n_knobs;       /* index -1: none is chosen */
+    int index, n_knobs;       /* index -1: none chosen */
     int knobs[CUDA_KNOBS][2]; /* kind, value */
 };
 struct cuda_choice {
@@ -65,27 +65,27 @@ struct cuda_device {
     enum cuda_precision precision;
     char line[200], said[240];
     cudaStream_t main, copy, feed, ring, build, branch;
-    cudaEvent_t tail, copied;   /* of the main and of the copy stream, for each other */
-    cudaEvent_t forked, joined; /* of the build stream and of its branch (branch.cu) */
+    cudaEvent_t tail, copied;   /* of the main and the copy stream, for each other */
+    cudaEvent_t forked, joined; /* of the build stream and its branch (branch.cu) */
     pthread_mutex_t building;   /* held while a program is made; guards handles, build stream and
                                  choices */
     cudnnHandle_t dnn;
-    /* what cuDNN must know of the GPU to make plans (plan.h) */
+    /* the GPU's properties, which cuDNN needs to make plans (plan.h) */
     cudnnBackendDescriptor_t properties;
     cublasHandle_t blas;
     struct cuda_choice *choices; /* the newest first */
-    bool untold;                 /* some of them have not been returned by cuda_tuning yet */
-    /* seconds for measuring while a program is prepared; after that, engines that were measured for
+    bool untold;                 /* cuda_tuning has not returned some of them yet */
+    /* seconds for measuring while a program is prepared; after them, engines that were measured for
      * another minibatch are used */
     double measure_seconds;
 };
 
 struct cuda_choice *cuda_choice_find(struct cuda_device *d, const int key[CUDA_CHOICE_KEY]);
-/* The choice of the same shape and precision whose minibatch is nearest to the key's, among those
- * with an engine for each of `passes` (bits); NULL: none. */
+/* The choice of the same shape and precision whose minibatch is nearest to the key's, among choices
+ * with an engine for each of `passes` (bits). NULL: none. */
 const struct cuda_choice *cuda_choice_nearest(const struct cuda_device *d,
                                               const int key[CUDA_CHOICE_KEY], unsigned passes);
-/* Keeps a copy, which replaces what was known of its key. */
+/* Keeps a copy, which replaces an older choice with the same key. */
 int cuda_choice_keep(struct cuda_device *d, const struct cuda_choice *choice, struct err *e);
 json_t *cuda_tuning(struct device *dev);
 void cuda_tune(struct device *dev, const json_t *tuning);
@@ -104,7 +104,7 @@ struct cuda_arena {
 };
 int cuda_reserve_bytes(struct cuda_arena *a, void **pointer, size_t bytes, bool grows,
                        struct err *e);
-/* `n` elements at *pointer once the arena is allocated; grows: their number is a multiple of the
+/* Puts `n` elements at *pointer once the arena is allocated. grows: n is a multiple of the
  * minibatch. */
 template <typename T>
 static inline int cuda_reserve(struct cuda_arena *a, T **pointer, size_t n, bool grows,
@@ -112,23 +112,23 @@ static inline int cuda_reserve(struct cuda_arena *a, T **pointer, size_t n, bool
 {
     return cuda_reserve_bytes(a, (void **)pointer, n * sizeof(T), grows, e);
 }
-/* Allocates, zeroes (on `stream`) and fills in every pointer. batch: the minibatch, for the message
- * if memory runs out; or 0. */
+/* Allocates and zeroes the memory (on `stream`), and fills in every pointer. batch: the minibatch,
+ * for the message if memory runs out; or 0. */
 int cuda_allocate(struct cuda_arena *a, int batch, cudaStream_t stream, struct err *e);
 void cuda_arena_free(struct cuda_arena *a);
 
 /* ---- replicas (replica.cu) ------------------------------------------------------------------- */
 
-/* Where a tensor is: at `flat` in the flat block, element (o*inner + i)*area + k; at `at` on
- * the device, element (o*area + k)*inner + i. inner = area = 1: in the same order. */
+/* Where a tensor is. In the flat block it begins at `flat`, with element (o*inner + i)*area + k; on
+ * the device at `at`, with element (o*area + k)*inner + i. inner = area = 1: the same order. */
 struct cuda_tensor {
     uint64_t flat, at, count;
     uint32_t inner, area;
 };
 struct cuda_map {
-    struct cuda_tensor *host, *device; /* [n], by flat */
+    struct cuda_tensor *host, *device; /* [n], sorted by flat */
     int n;
-    uint64_t flat, at; /* floats in all, in the flat block and on the device */
+    uint64_t flat, at; /* lengths of the flat block and of the device's, in floats */
 };
 DEVICE_FN uint64_t cuda_place(const struct cuda_tensor *tensors, int n, uint64_t flat)
 {
@@ -146,9 +146,9 @@ DEVICE_FN uint64_t cuda_place(const struct cuda_tensor *tensors, int n, uint64_t
     return t.at + j - rest + rest % t.area * t.inner + rest / t.area;
 }
 
-/* What an update reads in device memory. */
+/* The values that an update reads in device memory. */
 struct cuda_rates {
-    double scale, clip_norm; /* what the gradient is multiplied with; its longest length, or 0 */
+    double scale, clip_norm; /* the gradient's factor; its longest length, or 0 */
     float lr, shrink, root,
         steps; /* adam: lr and root corrected for its start; shrink: 1 - lr*decay of adamw */
 };
@@ -158,17 +158,17 @@ struct cuda_replica {
     struct dev_replica *head;
     struct cuda_arena arena;
     float *block[DEV_BLOCKS]; /* in the device's order */
-    struct bf16 *weights;     /* the parameters as bf16, or NULL */
+    struct bf16 *weights;     /* the parameters in bf16, or NULL */
     struct cuda_map params, stats;
     uint8_t *decays; /* [floats of the parameters / CUDA_ALIGN]: weight decay applies */
-    float *staging;  /* [staging_floats] a part of a block, in the flat block's order */
+    float *staging;  /* [staging_floats] part of a block, in the flat block's order */
     size_t staging_floats;
     struct cuda_rates *rates, *rates_host; /* on the device; pinned */
     double *squares,
         *factor; /* [lanes of all chunks] of the gradient's length; what it is multiplied with */
     cudaEvent_t updated; /* rates_host may be written again */
     cudaGraphExec_t update;
-    double steps; /* adam: taken */
+    double steps; /* adam: steps taken */
     bool marking; /* inside dev_mark_fn: the bucket is complete, whatever the main stream does */
 };
 static inline struct cuda_replica *cuda_replica(const struct dev_replica *r)
@@ -180,7 +180,7 @@ int cuda_replica_init(struct device *dev, struct dev_replica *r, const struct ne
 void cuda_replica_release(struct dev_replica *r);
 int cuda_fetch(struct dev_replica *r, enum dev_block b, size_t first, size_t n, struct err *e);
 int cuda_store(struct dev_replica *r, enum dev_block b, size_t first, size_t n, struct err *e);
-/* The same to and from memory of the GPU, in one go (device.h, dev_memory_ops). */
+/* The same to and from the GPU's memory, without a mirror (device.h, dev_memory_ops). */
 int cuda_fetch_buffer(struct dev_replica *r, enum dev_block b, size_t first, size_t n, float scale,
                       float *buffer, struct err *e);
 int cuda_store_buffer(struct dev_replica *r, enum dev_block b, size_t first, size_t n,
@@ -192,7 +192,7 @@ struct cuda_value {
     struct shape shape; /* of one sample, as stored */
     size_t count;       /* elements of one sample */
     void *data;         /* [batch][count] floats, or bf16 */
-    void *grad;         /* [batch][count] of the same kind, or NULL where it is not needed */
+    void *grad;         /* [batch][count] of the same kind; NULL: not needed */
     bool needs_grad, has_grad;
 };
 
@@ -201,21 +201,22 @@ struct cuda_step;
 
 struct cuda_op {
     const char *name;
-    bool takes_relu;  /* a relu that follows can become a part of it (cuda_step.relu) */
+    bool takes_relu;  /* a relu that follows can become part of it (cuda_step.relu) */
     bool leaves;      /* a max pool that follows can apply its bias and relu (cuda_step.leaves) */
     bool takes_add;   /* a sum with one other value that follows can become a part of it; that value
                          is its in[1] */
-    bool branch;      /* its gradient of weights is computed on a branch (below) */
+    bool branch;      /* the gradient of its weights is computed on a branch (below) */
     unsigned adds;    /* bits of inputs to whose gradient backward adds where there is one already
                          (cuda_step.adds) */
     unsigned passes;  /* bits of inputs whose gradient is the output's own, as backward leaves it:
                          one of them gets its memory */
     bool keeps_shape; /* the output is stored as the first input is, whatever the layer's shape says
                        */
-    /* Called once the step's inputs and output are known, before memory is there (cuda_reserve). */
+    /* Called once the step's inputs and output are known, before memory is allocated
+     * (cuda_reserve). */
     int (*prepare)(struct cuda_program *p, struct cuda_step *s, struct err *e);
     int (*forward)(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e);
-    /* Reads out->grad (may change it), writes each in_grad that is not NULL, and the step's
+    /* Reads out->grad (may change it). Writes each in_grad that is not NULL, and the step's
      * gradients. */
     int (*backward)(struct cuda_program *p, struct cuda_step *s, struct err *e);
     void (*release)(struct cuda_step *s);
@@ -225,20 +226,20 @@ struct cuda_step {
     const struct cuda_op *op;
     const struct layer *layer;
     int index; /* of the layer in the network: the counter of random choices */
-    int last;  /* of the layers that are a part of it */
+    int last;  /* of the layers that the step includes */
     int n_in;
     struct cuda_value *in[NET_INPUTS], *out;
-    void **in_grad[NET_INPUTS]; /* where the input's gradient goes; NULL: it is not needed */
+    void **in_grad[NET_INPUTS]; /* where the input's gradient goes; NULL: not needed */
     bool adds[NET_INPUTS];      /* the input has a gradient already: this one is added to it, by the
                               operator itself or afterwards through a spare buffer */
     bool relu, backward;
-    bool leaves; /* bias and relu to the max pool that reads it */
+    bool leaves; /* leaves bias and relu to the max pool that reads it */
     /* of a max pool: the layer before it, whose bias and relu it applies; or NULL */
     const struct cuda_step *finishes;
     void *state; /* the operator's; freed by its release */
 };
 
-/* A network as steps (graph.cu), for a program or only to know how values are stored. */
+/* A network as steps (graph.cu), for a program or only to find out how values are stored. */
 struct cuda_graph {
     const struct network *net;
     struct cuda_step *steps;
@@ -246,13 +247,13 @@ struct cuda_graph {
     struct cuda_value **of_layer; /* [n_layers] */
     struct cuda_value *output;
     int n_steps, n_values;
-    void *spare[NET_INPUTS];        /* gradients that are added to others */
+    void *spare[NET_INPUTS];        /* for gradients that are added to others */
     size_t spare_count[NET_INPUTS]; /* elements of one sample */
 };
 int cuda_graph_init(struct cuda_graph *g, const struct network *net, struct err *e);
 void cuda_graph_release(struct cuda_graph *g);
 
-/* What a program's input begins with; samples follow. */
+/* The head of a program's input; samples follow it. */
 struct cuda_head {
     int64_t count, epoch;
     uint64_t seed;
@@ -262,8 +263,8 @@ struct cuda_result {
     int64_t correct;
 };
 
-/* Sums over chunks of rows, of the kernel that runs, and how many blocks of each tile have theirs
- * (columns.h). */
+/* Sums over chunks of rows of the running kernel, and how many blocks of each tile have finished
+ * theirs (columns.h). */
 struct cuda_parts {
     float *sums;
     unsigned *done;
@@ -277,36 +278,35 @@ struct cuda_program {
     enum cuda_precision precision;
     struct cuda_graph graph;
     struct cuda_arena arena;
-    int *bucket_layer; /* the one after whose backward pass a bucket is complete */
-    /* the blocks that operators use: the replica's, except in the first run, which uses scratch
-     * memory */
+    int *bucket_layer; /* a bucket is complete after this layer's backward pass */
+    /* the blocks that operators use: the replica's; in the first run, scratch memory */
     float *params, *grads, *stats;
     struct bf16 *weights;
     /* input: [head | samples | labels or targets | views | x], pinned and on the device */
     char *input_host, *input;
     size_t input_bytes, labels_at, views_at, x_at;
-    double measure_until; /* by clock_now() */
-    int filled;           /* the first samples of x, which may hold values; the others are zero */
+    double measure_until; /* a time of clock_now() */
+    int filled;           /* the first samples of x, which may hold values; the rest is zero */
     float *logits_host;
     double *losses; /* [batch] */
     int *hits;
     struct cuda_result *result; /* pinned: the GPU writes it there */
-    void *workspace;            /* of the libraries */
+    void *workspace;            /* for the libraries */
     size_t workspace_bytes;
     struct {
-        void *memory; /* their workspace there */
+        void *memory; /* the libraries' workspace there */
         size_t bytes;
         struct cuda_parts parts;
-        bool under_way; /* the branch has work that the build stream has not waited for */
+        bool under_way; /* the build stream has not waited for some work of the branch */
     } branch;
     struct cuda_parts parts;
     size_t parts_floats, parts_tiles;
     void *scratch; /* gradients of bf16 weights */
     size_t scratch_bytes;
-    cudaGraphExec_t *train; /* [n_segments] each ends where a bucket is complete */
+    cudaGraphExec_t *train; /* [n_segments], each of which ends where a bucket is complete */
     cudaEvent_t *ready;     /* [n_segments] */
     cudaGraphExec_t evaluate;
-    cudaGraphExec_t whole; /* all segments and the update, of a replica that is alone; or NULL */
+    cudaGraphExec_t whole; /* all segments and the update, for a replica that is alone; or NULL */
     int n_segments;
 };
 struct dev_program *cuda_program_new(struct dev_replica *r, int batch, size_t bucket_bytes,
@@ -318,30 +318,30 @@ int cuda_program_compute(struct dev_program *program, const struct dev_input *in
 int cuda_program_step(struct dev_program *program, const struct dev_input *in, double lr,
                       double scale, struct dev_result *out, struct err *e);
 int cuda_update(struct dev_replica *r, double lr, double scale, struct err *e);
-/* Writes the values that the next update on the main stream reads. Call it before the update is
- * started, and cuda_update_end after. */
+/* Writes the values that the next update on the main stream reads. Call it before the update
+ * starts, and cuda_update_end() afterwards. */
 int cuda_update_begin(struct cuda_replica *r, double lr, double scale, struct err *e);
 int cuda_update_end(struct cuda_replica *r, struct err *e);
-/* Puts the optimizer's step on the stream (update.cu); captured once per replica, and once per
- * program of one that is alone. */
+/* Puts the optimizer's step on the stream (update.cu). It is captured once per replica, and once
+ * per program of a replica that is alone. */
 int cuda_update_enqueue(struct cuda_replica *r, cudaStream_t stream, struct err *e);
 int cuda_rule(struct device *dev, enum rule rule, struct rule_state *s, const struct rule_args *a,
               struct err *e);
 
-/* branch.cu: the gradient of a step's weights, on a second stream. It reads what the step read, and
- * the gradient of its output, which must not change any more. cuda_branch_join: what follows
- * on the build stream comes after it. */
+/* branch.cu: computes the gradient of a step's weights on a second stream. It reads what the step
+ * read, and the gradient of the step's output, which must not change any more. After
+ * cuda_branch_join(), work on the build stream waits for it. */
 typedef int cuda_branch_fn(struct cuda_program *p, struct cuda_step *s, cudaStream_t stream,
                            struct err *e);
 int cuda_branch(struct cuda_program *p, struct cuda_step *s, cuda_branch_fn *work, struct err *e);
 int cuda_branch_join(struct cuda_program *p, struct err *e);
-/* Bytes of workspace that a library needs there. */
+/* A library needs this many bytes of workspace there. */
 void cuda_branch_workspace(struct cuda_program *p, size_t bytes);
 /* From now on the libraries work on this stream, build or branch. Their handles belong to the
  * thread that holds `building`. */
 int cuda_libraries_use(struct cuda_program *p, cudaStream_t stream, struct err *e);
 
-/* Place and length of the step's tensor (0: weight, 1: bias) on the device. */
+/* Position and length of the step's tensor (0: weight, 1: bias) on the device. */
 static inline const struct cuda_tensor *cuda_tensor_of(const struct cuda_program *p,
                                                        const struct cuda_step *s, int tensor)
 {
@@ -356,7 +356,7 @@ static inline float *cuda_param_grad(const struct cuda_program *p, const struct 
 {
     return p->grads + cuda_tensor_of(p, s, tensor)->at;
 }
-/* The step's weights as its products read them: floats or bf16. */
+/* The step's weights in the form that its products read: floats or bf16. */
 static inline void *cuda_weights(const struct cuda_program *p, const struct cuda_step *s)
 {
     size_t at = cuda_tensor_of(p, s, 0)->at;
@@ -369,18 +369,18 @@ static inline const struct cuda_head *cuda_head(const struct cuda_program *p)
 
 /* ---- errors and launches --------------------------------------------------------------------- */
 
-/* 0, or the error with "cannot WHAT" before it. */
+/* 0, or an error that begins with "cannot WHAT". */
 int cuda_check(cudaError_t code, const char *what, struct err *e);
 int cuda_check_dnn(cudnnStatus_t code, const char *what, struct err *e);
 int cuda_check_blas(cublasStatus_t code, const char *what, struct err *e);
-/* The calling thread works on this device. */
+/* Makes the calling thread work on this device. */
 int cuda_enter(struct cuda_device *d, struct err *e);
-/* Records what is put on the stream between these two calls as a graph. rc: the result of putting
+/* Records the work put on the stream between these two calls as a graph. rc: the result of putting
  * it there; if it is negative, no graph is made and rc is returned. what: "the network". */
 int cuda_capture_begin(cudaStream_t stream, const char *what, struct err *e);
 int cuda_capture_end(cudaStream_t stream, const char *what, int rc, cudaGraphExec_t *out,
                      struct err *e);
-/* Memory of the host from and to which any GPU copies while it computes; cudaFreeHost frees it. */
+/* Host memory that any GPU copies from and to while it computes; free it with cudaFreeHost. */
 template <typename T> static inline int cuda_pin(T **memory, size_t bytes, struct err *e)
 {
     return cuda_check(cudaHostAlloc((void **)memory, bytes, cudaHostAllocPortable),
@@ -400,14 +400,14 @@ bool cuda_metering(void);
         }                    \
     } while (0)
 
-/* Blocks for n items that threads take in strides. */
+/* Blocks for n items, which threads take in strides. */
 static inline unsigned cuda_blocks(const struct cuda_device *d, size_t n)
 {
     size_t whole = (n + PORT_THREADS - 1) / PORT_THREADS, most = (size_t)d->processors * 16;
     return (unsigned)(whole < 1 ? 1 : whole < most ? whole : most);
 }
 
-/* Calls what follows for the program's kind of number: CUDA_KIND(p, f<T>(…)). */
+/* Makes the call for the program's kind of number: CUDA_KIND(p, f<T>(…)). */
 #define CUDA_KIND(p, T, ...)               \
     do {                                   \
         if ((p)->precision == CUDA_BF16) { \
@@ -422,14 +422,14 @@ static inline size_t cuda_element(const struct cuda_program *p)
 {
     return p->precision == CUDA_BF16 ? sizeof(struct bf16) : sizeof(float);
 }
-/* Neighbouring channels that a thread takes at once: 16 bytes, or one where they are no multiple of
- * that. */
+/* Neighbouring channels that a thread takes at once: 16 bytes, or one if their number is not a
+ * multiple of that. */
 static inline size_t cuda_pack(const struct cuda_program *p, size_t channels)
 {
     size_t most = 16 / cuda_element(p);
     return channels % most == 0 ? most : 1;
 }
-/* Calls what follows for the program's kind of number and packs: CUDA_PACKS(p, channels, T, N, f<T,
+/* Makes the call for the program's kind of number and packs: CUDA_PACKS(p, channels, T, N, f<T,
  * N>(…)). */
 #define CUDA_PACKS(p, channels, T, N, ...)     \
     CUDA_KIND(                                 \

@@ -1,5 +1,5 @@
-/* Element by element: out[i] = f(a[i], b[i]). A functor has a name, for the meter, and may contain
- * numbers.
+/* Operations on each element: out[i] = f(a[i], b[i]). A functor has a name, for the meter, and may
+ * contain numbers.
  *
  * Threads read and write 16 bytes at once where arrays are aligned so (where float and bf16 meet,
  * 16 bytes of float and 8 of bf16). Arrays of an arena are aligned; a part of a block that ranks
@@ -44,8 +44,8 @@ KERNEL each(F f, To *out, const From *a, const From *b, size_t n)
     }
 }
 
-/* out, a, b: [n]. b may be NULL: f's second number is then its first. out may be a or b. `what`:
- * what an error says could not be done. */
+/* out, a, b: [n]. If b is NULL, f's second number equals its first. out may be a or b. `what` names
+ * the operation in an error. */
 template <typename F, typename To, typename From>
 static int elements_each(const struct cuda_device *d, cudaStream_t stream, F f, To *out,
                          const From *a, const From *b, size_t n, const char *what, struct err *e)

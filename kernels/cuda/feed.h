@@ -4,10 +4,10 @@
 
 #include "kernels/cuda/cuda.h"
 
-/* Were as many floats sent as this run reads? */
+/* Does this run read as many floats as were sent? */
 int cuda_feed_check(const struct cuda_program *p, const struct dev_input *in, struct err *e);
-/* Puts a copy on the main stream: once the samples have arrived, they go to where the graphs read
- * them. */
+/* Puts a copy on the main stream: once the samples have arrived, it moves them to where the graphs
+ * read them. */
 int cuda_feed_take(struct cuda_program *p, const struct dev_input *in, struct err *e);
 
 #endif

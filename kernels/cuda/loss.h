@@ -5,7 +5,7 @@
 #include "kernels/cuda/cuda.h"
 
 int cuda_loss(struct cuda_program *p, bool training, struct err *e);
-/* Labels in host memory, before anything runs. */
+/* Checks labels in host memory, before anything runs. */
 int cuda_check_labels(const struct cuda_program *p, const struct dev_input *in, struct err *e);
 
 #endif

@@ -1,14 +1,13 @@
-/* What kernels are written in: CUDA where nvcc compiles, plain C++ where tests/cuda does (make
- * check-cuda-host).
+/* The language of our kernels: CUDA under nvcc, plain C++ under tests/cuda (make check-cuda-host).
  *
- * A kernel is a function that begins with KERNEL and is started by LAUNCH alone; threadIdx,
- * blockIdx, blockDim and gridDim mean what they mean in CUDA. Shared memory is SHARED, a barrier is
- * port_sync, threads of a warp communicate by a port_warp_… below, and bf16 is the struct of that
- * name. Nothing else of CUDA's device language is used, so the host build needs no more than this
- * file and the stand-ins of tests/cuda/include.
+ * A kernel is a function that begins with KERNEL, and only LAUNCH starts it. threadIdx, blockIdx,
+ * blockDim and gridDim mean the same as in CUDA. Shared memory is SHARED, a barrier is port_sync,
+ * threads of a warp communicate by a port_warp_… below, and bf16 is the struct of that name.
+ * Kernels use nothing else of CUDA's device language, so the host build only needs this file and
+ * the stand-ins of tests/cuda/include.
  *
- * A thread that has left the kernel does not come to a barrier. So kernels with port_sync or
- * port_warp_… let all threads run to the end, and guard what they read and write instead.
+ * A thread that has left the kernel never reaches a barrier. So in kernels with port_sync or
+ * port_warp_… all threads run to the end, and guard their reads and writes instead.
  */
 #ifndef KERNELS_CUDA_PORT_H
 #define KERNELS_CUDA_PORT_H
@@ -18,7 +17,7 @@
 
 #include <cuda_runtime.h>
 
-enum { PORT_THREADS = 256, PORT_WARP = 32 }; /* threads of every block; of a warp */
+enum { PORT_THREADS = 256, PORT_WARP = 32 }; /* threads per block; per warp */
 
 struct bf16 {
     uint16_t bits;
@@ -45,13 +44,13 @@ template <typename T> DEVICE_FN T port_warp_from(T x, int lane_mask)
     return __shfl_xor_sync(0xffffffffu, x, lane_mask);
 }
 
-/* Other blocks see what the thread wrote before this call before they see what it writes after. */
+/* Other blocks see the thread's writes before this call earlier than its writes after it. */
 DEVICE_FN void port_fence(void)
 {
     __threadfence();
 }
 
-/* Counts the caller; true, and zero again: it is the last of `all`. */
+/* Counts the caller. True for the last of `all`, which also resets the count to zero. */
 DEVICE_FN bool port_count(unsigned *at, unsigned all)
 {
     return atomicInc(at, all - 1) == all - 1;
@@ -123,9 +122,9 @@ DEVICE_FN struct bf16 port_bf16(float x)
 
 /* ---- starting -------------------------------------------------------------------------------- */
 
-/* Starts a kernel; a cudaError_t: what the start said. bytes: what it has to read and write at the
- * least, whatever the caches do; with them and its time a kernel is held against the memory's
- * bandwidth (meter.cu). */
+/* Starts a kernel and returns the cudaError_t of the start. bytes: the least that it has to read
+ * and write, whatever the caches do. The meter divides them by the kernel's time and compares the
+ * result with the memory's bandwidth (meter.cu). */
 #define LAUNCH_AS(name, kernel, blocks, bytes, stream, ...)        \
     (cuda_meter_begin(__FILE__, name, (double)(bytes), 0, stream), \
      cuda_meter_end(stream, PORT_START(kernel, blocks, stream, __VA_ARGS__)))
@@ -159,7 +158,7 @@ template <typename T> DEVICE_FN T port_from(float x)
     return r;
 }
 
-/* Several numbers that a thread reads or writes at once; port_pack<T>::N of them are 16 bytes.
+/* Several numbers that a thread reads or writes at once; port_pack<T>::N of them take 16 bytes.
  * Arrays of an arena begin at multiples of 256 bytes. */
 template <typename T, int COUNT> struct alignas(COUNT * sizeof(T)) port_some {
     T v[COUNT];
@@ -203,7 +202,7 @@ template <typename T> DEVICE_FN T port_warp_sum(T x)
 
 /* ---- the last block -------------------------------------------------------------------------- */
 
-/* Have `all` - 1 other blocks called this before? Then what they wrote can be read, and *done is
+/* Have `all` - 1 other blocks called this before? If so, their writes are visible, and *done is
  * zero again. Every thread of the block calls it. */
 DEVICE_FN bool port_is_last(unsigned *done, unsigned all)
 {

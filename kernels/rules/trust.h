@@ -1,4 +1,4 @@
-/* Rule `trust`: the step d that is kept and the gradient that comes are weighed against each other.
+/* Rule `trust`: weighs the kept step d against the incoming gradient.
  *
  *   d <- keep*d - take*(lr*u)        w <- w + d        u = factor*(g + decay*w)
  *
