@@ -1,6 +1,6 @@
 -- KEYS claims accounting; ARGV first last now, days, claim, job: prefixes of their keys
--- Gives {day, id, ms, ABOUT, …} of the days from first to last, with what claims that hold have used
--- until now; ABOUT: JSON with name and owner.
+-- Returns {day, id, ms, ABOUT, …} of the days from first to last. It includes the use so far of
+-- claims that still hold. ABOUT: JSON with name and owner.
 local claims, accounting = unpack(KEYS)
 local first, last, now, days, claim, job = unpack(ARGV)
 local out = {}

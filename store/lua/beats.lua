@@ -1,6 +1,6 @@
--- KEYS beats; ARGV ranks most. Gives {clock, {rank, heartbeat, …}} of the ranks below `ranks`.
--- Whoever may write heartbeats can write any field, of any size: no other is read, and one of more
--- than `most` bytes is given as ''.
+-- KEYS beats; ARGV ranks most. Returns {clock, {rank, heartbeat, …}} of the ranks below `ranks`.
+-- A writer of heartbeats can write any field, of any size. So the script reads no other field, and
+-- returns '' for a heartbeat of more than `most` bytes.
 local beats, out = KEYS[1], {}
 for r = 0, tonumber(ARGV[1]) - 1 do
   local rank = string.format('%d', r)

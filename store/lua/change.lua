@@ -1,2 +1,2 @@
--- ARGV: a command. Behind the fence, for what is one command elsewhere.
+-- ARGV: a command. The fence checks it, as it does every script of a coordinator.
 return redis.call(unpack(ARGV))

@@ -1,7 +1,7 @@
 -- KEYS host hosts; ARGV name JSON instance lost_ms
 -- A host belongs to one agent: another instance is refused (0) while this one reports.
 local name, json, instance, lost = unpack(ARGV)
--- Where the clock was set back, its silence counts from the first who asks.
+-- If the clock was set back, the host's silence counts from this call.
 local now, old = clock(), redis.call('HMGET', KEYS[1], 'instance', 'at')
 local at = tonumber(old[2] or '0')
 if old[1] and old[1] ~= instance and now - at < tonumber(lost) then

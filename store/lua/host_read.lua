@@ -1,5 +1,5 @@
--- KEYS hosts; ARGV prefix of hosts' keys, then names, or none for all. Gives JSON and age in ms of
--- each, flat.
+-- KEYS hosts; ARGV prefix of hosts' keys, then names, or none for all. Returns a flat list: JSON
+-- and age in ms of each.
 local now, out, names = clock(), {}, {unpack(ARGV, 2)}
 if #names == 0 then names = redis.call('SMEMBERS', KEYS[1]) end
 for _, name in ipairs(names) do

@@ -1,9 +1,9 @@
 -- KEYS job queue events
--- ARGV id queued cap seen ended, then field and value of what changes; queued: the name of that
--- state; seen: the version that the caller saw, or ""; ended: states of a job that has ended, each
--- between spaces; an empty value: the field goes
--- Gives 1, 0 if there is no such job, -1 if it is not the version that was seen, or the state in
--- which it has no priority to change.
+-- ARGV id queued cap seen ended, then the fields to change, each with its value. queued: the name
+-- of that state; seen: the version that the caller saw, or ""; ended: states of a job that has
+-- ended, each between spaces. An empty value removes the field.
+-- Returns 1; 0 if there is no such job; -1 if the job has another version than `seen`; or the job's
+-- state if it has ended and its priority cannot change.
 local job, queue, events = unpack(KEYS)
 local id, queued, cap, seen, ended = unpack(ARGV, 1, 5)
 local f = redis.call('HMGET', job, 'state', 'number')

@@ -1,8 +1,8 @@
 -- KEYS job jobs queue state:queued events number idempotency (or none)
 -- ARGV id spec name state priority created digest lifetime cap tags note owner; state: the first
--- one; tags, note, owner: "" where there are none
--- Gives {0, id}; {1, id} for an idempotency key that was used with this spec; {2, id} for one that
--- was used with another; {3} if the id is taken.
+-- one; tags, note, owner: "" if there are none
+-- Returns {0, id}; {1, id} if the idempotency key was used with this spec, {2, id} if it was used
+-- with another one; {3} if the id is taken.
 local job, jobs, queue, queued, events, numbers, idempotency = unpack(KEYS)
 local id, spec, name, state, priority, created, digest, lifetime, cap = unpack(ARGV, 1, 9)
 local tags, note, owner = unpack(ARGV, 10)

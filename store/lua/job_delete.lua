@@ -1,8 +1,8 @@
 -- KEYS jobs queue events, then every key of the job, its own first
 -- ARGV id cap state_prefix ended ranks seen, then prefixes of keys that each rank may have
 -- `ended`: the states in which a job may be deleted, each between spaces; `seen`: the version that
--- the caller saw, or "". Gives the state before, nil if there is no such job, or "seen" if it is not
--- that version.
+-- the caller saw, or "". Returns the job's previous state, nil if there is no such job, or "seen"
+-- if the job has another version.
 local jobs, queue, events, job = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, cap, state_prefix, ended, ranks, seen = unpack(ARGV, 1, 6)
 local f = redis.call('HMGET', job, 'state', 'idempotency')

@@ -1,5 +1,5 @@
--- KEYS job document; ARGV field, JSON (none: it goes). field "": the document is the key itself.
--- Gives 1, or 0 if there is no such job.
+-- KEYS job document; ARGV field, JSON (none: removes it). field "": the document is the key itself.
+-- Returns 1, or 0 if there is no such job.
 local job, document = unpack(KEYS)
 local field, json = unpack(ARGV)
 if redis.call('EXISTS', job) == 0 then return 0 end

@@ -1,4 +1,4 @@
--- KEYS job; ARGV field, value (none: the field goes). Gives 1, or 0 if there is no such job.
+-- KEYS job; ARGV field, value (none: removes the field). Returns 1, or 0 if there is no such job.
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 if ARGV[2] then
   redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])

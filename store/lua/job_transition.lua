@@ -1,7 +1,8 @@
 -- KEYS job queue events state:from state:to
--- ARGV id from to now error started ended cleared queued cap; "1" or "0": does the job start now,
--- has it ended, does its last error go, does it wait in the queue
--- Gives the state before, or nil. Nothing is changed unless it is `from`.
+-- ARGV id from to now error started ended cleared queued cap. "1" or "0": `started`, the job starts
+-- now; `ended`, it has ended; `cleared`, its last error is removed; `queued`, it waits in the
+-- queue.
+-- Returns the job's previous state, or nil. Changes nothing unless that is `from`.
 local job, queue, events, index_from, index_to = unpack(KEYS)
 local id, from, to, now, failure, started, ended, cleared, queued, cap = unpack(ARGV)
 local f = redis.call('HMGET', job, 'state', 'number', 'priority')

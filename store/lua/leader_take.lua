@@ -1,11 +1,10 @@
 -- KEYS lease; ARGV instance who token length_ms dead store
--- Takes the coordinator's lease (token 0), or renews it. It is free when nobody holds it, after
--- length_ms without renewal, and when its holder is `dead`, an instance known to have ended. The
--- holder keeps its token however late it renews, unless another one has taken the lease meanwhile.
--- A store that was emptied forgets tokens; the next one is above the caller's. Where its clock was
--- set back, a lease begins anew, and does not last until the clock is where it was.
--- `store` is the store's name from then on, if it has none.
--- Gives {1, token}, or {0, token, instance, who, age in ms} of the holder.
+-- Takes the coordinator's lease (token 0), or renews it. The lease is free if nobody holds it,
+-- after length_ms without renewal, or if its holder is `dead`, an instance known to have ended.
+-- However late the holder renews, it keeps its token, unless another instance has taken the lease.
+-- An emptied store forgets tokens, so the next token is above the caller's too. If the clock was
+-- set back, a lease starts again at the new time. `store` names the store, if it has no name yet.
+-- Returns {1, token}, or {0, token, instance, who, age in ms} of the holder.
 local lease = KEYS[1]
 local instance, who, mine, length, dead, store = unpack(ARGV)
 local now = clock()

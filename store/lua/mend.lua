@@ -1,6 +1,7 @@
--- KEYS stream; ARGV ahead_ms. Takes away entries whose ids Redis did not make: those that are
--- further ahead of its clock. After the largest of all ids it would take none any more. Gives how
--- many there were.
+-- KEYS stream; ARGV ahead_ms. Removes entries whose ids Redis did not make, because they are
+-- further ahead of its clock. After an entry with the largest possible id, a stream would accept no
+-- others.
+-- Returns how many there were.
 local first = string.format('%d', clock() + tonumber(ARGV[1]))
 local strange = #redis.call('XRANGE', KEYS[1], first, '+')
 if strange == 0 then return 0 end

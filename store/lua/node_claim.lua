@@ -1,4 +1,4 @@
--- KEYS claim events claims; ARGV name cap job now. Gives 1, or 0 if another job has the node.
+-- KEYS claim events claims; ARGV name cap job now. Returns 1, or 0 if another job has the node.
 local name, cap, job, now = unpack(ARGV)
 local old = redis.call('GET', KEYS[1])
 if old then return old == job and 1 or 0 end

@@ -1,6 +1,7 @@
 -- KEYS node events; ARGV name cap reason least_ms most_ms
--- An attempt failed through this node. From the second time in a row on the node rests, each time
--- twice as long. Gives how long in ms (0: it does not), or nil if there is no such node.
+-- An attempt failed because of this node. From the second consecutive failure on, the node rests,
+-- each time twice as long. Returns for how many ms (0: it does not rest), or nil if there is no
+-- such node.
 local name, cap, reason, least, most = unpack(ARGV)
 if redis.call('EXISTS', KEYS[1]) == 0 then return false end
 local n, rest = redis.call('HINCRBY', KEYS[1], 'failures', 1), 0

@@ -1,5 +1,5 @@
 -- KEYS nodes events, then one for each node; ARGV cap lost_ms, then name and JSON of each
--- Browsers are told when a node is new, was lost or has changed, not at each heartbeat.
+-- Browsers hear of a node that is new, was lost or has changed, but not of each heartbeat.
 local now, cap, lost = clock(), ARGV[1], tonumber(ARGV[2])
 for i = 3, #KEYS do
   local name, json = ARGV[2 * i - 3], ARGV[2 * i - 2]

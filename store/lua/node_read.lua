@@ -1,5 +1,5 @@
 -- KEYS nodes; ARGV prefixes of the keys of nodes, claims and GPUs, then names, or none for all
--- Gives {clock, {name, hash, claim, gpu}, …}.
+-- Returns {clock, {name, hash, claim, gpu}, …}.
 local nodes, claims, gpus = unpack(ARGV, 1, 3)
 local names = {unpack(ARGV, 4)}
 if #names == 0 then names = redis.call('SMEMBERS', KEYS[1]) end

@@ -1,6 +1,7 @@
 -- KEYS claim events claims job accounting
 -- ARGV name cap job now days; days: the prefix of the keys of accounting's days
--- Gives 1, or 0 if the job has not the node. What was used is booked with it, so it counts once.
+-- Returns 1, or 0 if the job does not have the node. Books the use in the same call, so that it
+-- counts once.
 local claim, events, claims, job, accounting = unpack(KEYS)
 local name, cap, id, now, days = unpack(ARGV)
 if redis.call('GET', claim) ~= id then return 0 end

@@ -1,5 +1,5 @@
--- KEYS node events; ARGV name cap field, value (none: the field goes). Gives 1, or 0 if there is no
--- such node.
+-- KEYS node events; ARGV name cap field, value (none: removes the field). Returns 1, or 0 if there
+-- is no such node.
 local name, cap, field, value = unpack(ARGV)
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 if value then

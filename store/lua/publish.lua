@@ -1,6 +1,6 @@
 -- KEYS job live detail events
--- ARGV id cap, then for each: the document's field ("live", or of the details; "": none), the
--- event's type ("": none), JSON. Gives 1, or 0 if there is no such job.
+-- ARGV id cap, then for each document: its field ("live", or a field of the details; "": none), the
+-- event's type ("": none), JSON. Returns 1, or 0 if there is no such job.
 local job, live, detail, events = unpack(KEYS)
 local id, cap = ARGV[1], ARGV[2]
 if redis.call('EXISTS', job) == 0 then return 0 end

@@ -1,4 +1,4 @@
--- KEYS refusals; ARGV lifetime_ms. Gives JSON and age in ms of each, flat, by host.
+-- KEYS refusals; ARGV lifetime_ms. Returns a flat list, by host: JSON and age in ms.
 local now, names, out = clock(), redis.call('HKEYS', KEYS[1]), {}
 table.sort(names)
 for _, name in ipairs(names) do

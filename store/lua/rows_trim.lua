@@ -1,3 +1,3 @@
--- KEYS rows of some ranks; ARGV the first place of each that stays
+-- KEYS rows of some ranks; ARGV for each the first id that stays
 for i, rows in ipairs(KEYS) do redis.call('XTRIM', rows, 'MINID', '=', ARGV[i]) end
 return #KEYS

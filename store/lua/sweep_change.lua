@@ -1,6 +1,6 @@
 -- KEYS sweep open; ARGV id from to ended jobs finished
--- Writes the list of jobs, unless it is "", and goes from one state to another, unless it is in a
--- third. `ended`: "1" if `to` is an end. Gives the state that it was in, nil if there is none.
+-- Writes the list of jobs, unless it is "", and changes the state to `to` if it is `from`. `ended`:
+-- "1" if `to` is an end. Returns the previous state, nil if there is no such sweep.
 local sweep, open = unpack(KEYS)
 local id, from, to, ended, jobs, finished = unpack(ARGV)
 local state = redis.call('HGET', sweep, 'state')

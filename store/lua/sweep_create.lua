@@ -1,7 +1,7 @@
 -- KEYS sweep sweeps open idempotency (or none)
 -- ARGV id document owner state created score digest lifetime
--- Gives {0, id}; {1, id} for an idempotency key that was used with this document; {2, id} for one
--- that was used with another; {3} if the id is taken.
+-- Returns {0, id}; {1, id} if the idempotency key was used with this document, {2, id} if it was
+-- used with another one; {3} if the id is taken.
 local sweep, sweeps, open, idempotency = unpack(KEYS)
 local id, document, owner, state, created, score, digest, lifetime = unpack(ARGV)
 local answered = used_before(idempotency, digest)

@@ -1,5 +1,5 @@
 -- KEYS sweep sweeps open; ARGV id
--- Gives the state that it was in, nil if there is none; one that has not ended stays.
+-- Removes a sweep that has ended. Returns its state, nil if there is no such sweep.
 local sweep, sweeps, open = unpack(KEYS)
 local state = redis.call('HGET', sweep, 'state')
 if not state then return false end

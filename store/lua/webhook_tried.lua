@@ -1,5 +1,5 @@
 -- KEYS webhooks queue tries; ARGV id delivery left try most
--- Notes a try; `left` is the delivery as it goes on waiting, empty if it is done.
+-- Records a try. `left` is the delivery that still waits, or empty if it is done.
 local id, delivery, left, try, most = unpack(ARGV)
 if redis.call('HEXISTS', KEYS[1], id) == 0 then return 0 end
 if left == '' then

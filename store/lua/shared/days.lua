@@ -1,4 +1,5 @@
--- Calls f with each day (UTC, counted from 1970) of a time in ms, and how much of it is in that day.
+-- Calls f(day, ms) for each day (UTC, counted from 1970) of the time from `from` to `to`, in ms
+-- since 1970; ms is the part of it in that day.
 local function each_day(from, to, f)
   while from < to do
     local day = math.floor(from / 86400000)

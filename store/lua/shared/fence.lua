@@ -1,5 +1,6 @@
--- In front of every script of a coordinator. The last of KEYS is the lease, the last of ARGV the
--- coordinator's fencing token: once another coordinator has taken the lease, nothing is changed.
+-- Begins every script of a coordinator. The last of KEYS is the lease, the last of ARGV the
+-- coordinator's fencing token. Once another coordinator has taken the lease, the script fails and
+-- changes nothing.
 do
   local token = table.remove(ARGV)
   if redis.call('HGET', table.remove(KEYS), 'token') ~= token then

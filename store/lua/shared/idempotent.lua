@@ -1,5 +1,5 @@
--- What a call answers whose idempotency key was used before: {1, id} if it was for the same body,
--- {2, id} for another; nil for a key that is new, or none.
+-- The answer to a call whose idempotency key was used before: {1, id} if the body is the same,
+-- {2, id} if it is another. nil if the key is new, or there is none.
 local function used_before(idempotency, digest)
   local old = idempotency and redis.call('GET', idempotency)
   if not old then return nil end

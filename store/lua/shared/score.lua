@@ -1,4 +1,4 @@
--- The place in the queue: priority first, then the order of creation. Exact in a double, since
+-- The score in the queue: by priority, then by order of creation. It is exact in a double, because
 -- 1e5 * 1e10 < 2^53.
 local function score(priority, number)
   return string.format('%.0f', number - priority * 1e10)
