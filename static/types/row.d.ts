@@ -11,7 +11,7 @@ declare namespace Api {
     attempt?: number;
     /** since the job's start; virtual in a virtual job */
     time: number;
-    /** samples applied so far by those of the training set */
+    /** samples applied so far, divided by the samples of the training set */
     epoch: number;
     /** mean loss over the minibatch */
     loss: number|null;
@@ -19,15 +19,15 @@ declare namespace Api {
     accuracy: number|null;
     /** the minibatch */
     batch: number;
-    /** from the step's start until the last gradient is ready, waits and loading data excluded */
+    /** from the step's start until the last gradient is ready, without waits and loading data */
     compute_seconds: number;
-    /** exchange that computing did not hide, handing gradients to it included */
+    /** exchange that computing did not hide, including the time to hand gradients over */
     exchange_seconds: number;
     /** waiting for other workers */
     wait_seconds: number;
-    /** versions the model went on while the gradient was computed */
+    /** updates of the model while the gradient was computed */
     staleness: number;
-    /** what the strategy reports of itself */
+    /** the strategy's own figure */
     strategy_value: number|null;
     /** sent and received for the step */
     bytes?: number;
