@@ -1,6 +1,5 @@
-/* A network of two layers, written by hand, that reads drawn digits: one machine, as anybody has
- * it. digits.c is the same program made distributed; docs/own-program-frameworks.md shows the
- * difference.
+/* A network of two layers, written by hand, that reads drawn digits, on one machine. digits.c is
+ * the same program made distributed; docs/own-program-frameworks.md shows the difference.
  */
 #include <math.h>
 #include <stdint.h>
@@ -22,7 +21,7 @@ static float uniform(void) /* in [0, 1) */
     return (float)(state >> 40) / (1 << 24);
 }
 
-/* Seven segments, with noise that is stronger than one of them. */
+/* Seven segments, with noise that is stronger than a segment. */
 static void draw(int sample)
 {
     static const int lit[10] = {0x77, 0x24, 0x5d, 0x6d, 0x2e, 0x6b, 0x7b, 0x25, 0x7f, 0x6f};

@@ -24,7 +24,7 @@ static float uniform(void) /* in [0, 1) */
     return (float)(state >> 40) / (1 << 24);
 }
 
-/* Seven segments, with noise that is stronger than one of them. */
+/* Seven segments, with noise that is stronger than a segment. */
 static void draw(int sample)
 {
     static const int lit[10] = {0x77, 0x24, 0x5d, 0x6d, 0x2e, 0x6b, 0x7b, 0x25, 0x7f, 0x6f};
@@ -107,7 +107,7 @@ static void step(float *p, const float *g)
     }
 }
 
-/* The same step for a strategy that wants what it changed (ES_GO_DIFFERENCE). */
+/* The same step for a strategy that asks for the difference (ES_GO_DIFFERENCE). */
 static int send_difference(float *p, float *g)
 {
     static float before[PARAMS];

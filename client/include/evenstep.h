@@ -39,47 +39,48 @@ extern "C" {
 #define ES_ABI 1
 int es_abi(void); /* the library's */
 
-/* The sentence of the last call that failed; "": none has. Valid until the next call fails. */
+/* The error of the last call that failed, as a sentence; "": no call has failed. Valid until the
+ * next call fails. */
 const char *es_error(void);
 
-/* 0: a rank started this program; 1: it runs alone (EVENSTEP_SOCKET is not set, or this is a child
- * of a program that has joined). Never fails. */
+/* 0: a rank started this program. 1: it runs alone, because EVENSTEP_SOCKET is not set or this is a
+ * child of a program that has joined. Never fails. */
 int es_alone(void);
 
 /* ---- join ------------------------------------------------------------------------------------ */
 
 struct es_tensor {
-    const char *name;       /* UTF-8; may be NULL: then its number */
+    const char *name;       /* UTF-8; NULL: the tensor's number is its name */
     int dims;               /* 0: a single number */
     const int64_t *shape;   /* [dims] */
     const int64_t *strides; /* NULL: row-major; else [dims], in floats, dense */
     const float *initial;   /* NULL, or its first values: es_join copies them into the block */
-    int no_decay;           /* 1: weight decay leaves it alone */
+    int no_decay;           /* 1: weight decay does not apply to it */
     int mean_of;            /* statistics: 1 + the entry whose variance this is, 0: a mean */
 };
 
 struct es_optimizer {
-    const char *name; /* "SGD": for people; may be NULL */
+    const char *name; /* "SGD", for people; may be NULL */
     int server;       /* 1: a parameter server can make the same update by the figures below: SGD
                          with one rate, one decay and no dampening */
     double learning_rate, momentum, weight_decay;
     int nesterov;
 };
 
-/* What a program says about itself. Set what you know, and zero all else. The caller owns all of
- * it, and may free it when es_join has returned. */
+/* What a program says about itself. Set what you know, and zero the rest. The caller owns
+ * everything in it, and may free it once es_join has returned. */
 struct es_about {
     int abi;               /* ES_ABI */
     const char *framework; /* "torch 2.15.0"; may be NULL */
-    int64_t samples;       /* in an epoch; 0: a stream whose length is not known */
+    int64_t samples;       /* in an epoch; 0: a stream of unknown length */
     int64_t global_batch;  /* samples of one step of all ranks together */
     int ahead;             /* slices that the program asks for before it works on them; 0: 1 */
-    int drop_last;         /* 1: an epoch's last, smaller step is left out */
+    int drop_last;         /* 1: leaves out an epoch's last, smaller step */
     int in_order;          /* 1: samples are visited in their order, not shuffled */
     int sums;              /* 1: gradients are sums over samples; 0: means */
-    int has_state;    /* 1: es_begin and its like may answer ES_SAVE, es_gradients ES_GO_SAVE */
-    int stack_signal; /* makes the program write its stacks to stderr; 0: nothing does */
-    double epochs;    /* 0: not known yet, or until the job's own end */
+    int has_state;    /* 1: es_begin and its like may return ES_SAVE, es_gradients ES_GO_SAVE */
+    int stack_signal; /* makes the program write its stacks to stderr; 0: there is none */
+    double epochs;    /* 0: unknown yet, or until the job's own end */
     uint64_t seed;    /* of the order of samples when alone */
     struct es_optimizer optimizer;
     int n_params, n_stats;
@@ -91,23 +92,23 @@ struct es_run {
     int rank, workers;
     int resumed;               /* 1: parameters are those of a checkpoint or of the other ranks */
     int ahead;                 /* slices that es_next gives before es_begin of the first of them */
-    int64_t global_batch;      /* the job's, which may differ from what was asked */
-    int64_t epoch, step;       /* where the run goes on */
+    int64_t global_batch;      /* the job's, which may differ from the requested one */
+    int64_t epoch, step;       /* where the run continues */
     uint64_t seed;             /* the same on all ranks */
     int64_t n_params, n_stats; /* floats */
     float *params, *grads;     /* [n_params]; the library's, until the process ends */
     float *stats;              /* [n_stats] */
-    const void *state; /* what the program gave to es_state before, or NULL; until es_leave */
+    const void *state;         /* the program's last es_state, or NULL; valid until es_leave */
     size_t state_bytes;
 };
 
 /* Joins the run: describes the program to the rank, and fills *run. Blocks until the rank answers;
- * the others may still be starting. If every parameter has `initial`, it calls es_start, too. It is
- * an error to call it twice in one process. Needs: parameters, a global batch. */
+ * other ranks may still be starting. Calls es_start too if every parameter has `initial`. A process
+ * may join once. Required: parameters and a global batch. */
 int es_join(const struct es_about *about, struct es_run *run);
 
-/* Call it when the block holds the program's own first parameters and statistics. When it returns,
- * the block holds those from which all ranks start. Blocks until all ranks are there. */
+/* Call it when the block holds the program's own first parameters and statistics. On return the
+ * block holds the values from which all ranks start. Blocks until all ranks have called it. */
 int es_start(void);
 
 /* ---- a step ---------------------------------------------------------------------------------- */
@@ -126,85 +127,85 @@ struct es_slice {
 };
 
 /* Says how many epochs the program wants, if es_about did not. Call it before es_start. INFINITY:
- * the job's epochs, if it names some; else slices go on until the program leaves (es_leave). It
- * must leave at an epoch's end, on all ranks after the same epoch. */
+ * the number that the job names; if it names none, slices continue until the program leaves
+ * (es_leave). It must then leave at an epoch's end, after the same epoch on all ranks. */
 int es_epochs(double epochs);
 
 /* The same for a program that may make further epochs in a second phase. It must leave (es_leave)
- * at the end of its last epoch, on all ranks after the same one. The number is shown on the job's
- * page. It may be called again between two epochs. */
+ * at the end of its last epoch, after the same epoch on all ranks. The job's page shows the number.
+ * Call it again between two epochs to change the number. */
 int es_epochs_at_least(double epochs);
 
-/* Gives the next slice. 1: there is one; 0: no further slice comes, because the job is done or was
- * stopped. Blocks until the rank has one. Up to run.ahead slices may be taken before es_begin of
- * the first one; when that has begun, one more, except under a server. */
+/* Gives the next slice. 1: here it is; 0: there is none, because the job is done or was stopped.
+ * Blocks until the rank has one. Before es_begin of the first slice, up to run.ahead slices may be
+ * taken; after each es_begin one more, except under a server. */
 int es_next(struct es_slice *slice);
 
 enum { ES_SAVE = 1, ES_OVER = 2 };
-/* Begins slice `number`. Call it when the step before is complete (optimizer, rates): the rank may
- * average or save parameters now, and they have their new values when the call returns. Blocks if
- * the rank holds the program for that. 0: go on. ES_SAVE: give the program's own state by es_state,
- * then call the same function again. ES_OVER: the job was stopped; make no step, and leave. If the
- * pass over the slice before is still open, it is given up as by es_abort. So a program whose
- * optimizer steps once for several slices calls es_gradients or es_held_back for each of them. */
+/* Begins slice `number`. Call it when the previous step is complete (optimizer, rates): the rank
+ * may now average or save parameters, which have their new values on return. Blocks while the rank
+ * needs them. 0: continue. ES_SAVE: give the program's own state by es_state, then call the same
+ * function again. ES_OVER: the job was stopped; make no step, and leave. If the pass over the
+ * previous slice is still open, es_begin abandons it like es_abort. So a program whose optimizer
+ * steps once for several slices must call es_gradients or es_held_back for each of them. */
 int es_begin(int64_t number);
 
 /* For a program that keeps its parameters elsewhere and copies them. 1: in the next es_begin (or
  * es_leave) the rank reads the parameters in the block, and may change them; 0: it does not. In
- * es_epoch_end it always does. */
+ * es_epoch_end it always reads them. */
 int es_holds(void);
 
 enum { ES_KEPT = 6 };
-/* *figures[ES_KEPT]: a few numbers in the block for the program's own use, 0 at first. A process
- * that the same rank starts again finds them as the one before left them, so they may be newer than
- * the last state that the rank has asked for. Nobody else reads them. The library owns them. */
+/* *figures[ES_KEPT]: some numbers in the block for the program's own use, 0 at first. A process
+ * that the same rank starts again finds the values of the process before it, which may be newer
+ * than the last state that the rank has asked for. Nobody else reads them. The library owns
+ * them. */
 int es_kept(double **figures);
 
 /* Begins a further backward pass over the current slice, before its optimizer step. The program
- * puts the gradients of this pass alone into run.grads; they are summed, too, and the program adds
- * what es_gradients has left there before. All ranks make the same number of passes. The weight is
- * the slice's samples, or that of es_weight. For strategies in which the optimizer steps on
- * gradients; others end the job with an error. */
+ * puts only the gradients of this pass into run.grads; they are summed over ranks too. It then adds
+ * the gradients that the previous es_gradients left there. All ranks make the same number of
+ * passes. The weight is the slice's samples, or that of es_weight. Only for strategies whose
+ * optimizer steps on gradients; others end the job with an error. */
 int es_again(void);
 
 /* Sets the weight of this pass's gradient in the mean over ranks, if it is not the number of
- * samples (tokens). Call it before es_ready. 0: the gradient is left out. If the loss is a sum, it
- * is the factor of the gradient, and 1 unless it is set. */
+ * samples (tokens, for example). Call it before es_ready. 0 leaves the gradient out. If the loss is
+ * a sum, the weight is the gradient's factor, 1 by default. */
 int es_weight(double weight);
 
-/* Says that the program has waited `seconds` for the samples of the current slice. They are shown
- * as loading data, not as computing. Several calls add up. Call it between es_begin and
- * es_gradients, also if the samples were loaded before es_begin. */
+/* Says that the program has waited `seconds` for the samples of the current slice. They count as
+ * loading data, not as computing. Several calls add up. Call it between es_begin and es_gradients,
+ * even if the samples were loaded before es_begin. */
 int es_loading(double seconds);
 
-/* Says that the gradients of parameter tensor `index` are in the block. Call it once for each, in
+/* Says that the gradients of parameter tensor `index` are in the block. Call it once per tensor, in
  * any order. The exchange of a bucket begins when all its tensors are ready; that of the last
  * bucket begins with es_gradients. Never blocks for other ranks. */
 int es_ready(int index);
 
-/* 1: es_gradients needs the gradients in run.grads. 0: this rank is the only one of a strategy that
- * sums, or the program runs alone, so es_gradients would leave there what the program has put
- * there. A program that has its gradients elsewhere need not copy them then, unless a pass has
- * weight 0. The answer stays the same during a run. */
+/* 1: es_gradients needs the gradients in run.grads. 0: es_gradients would not change them, because
+ * the program runs alone or on the only rank of a strategy that sums. A program with its gradients
+ * elsewhere then need not copy them, except in a pass of weight 0. The answer is the same during
+ * the whole run. */
 int es_takes_gradients(void);
 
-/* 1: es_gradients sums over several ranks. es_held_back costs the same exchange then, so a program
- * that accumulates may let the gradients of each slice be summed. 0: a server makes a step of what
- * es_gradients gives, or nodes make their steps by themselves. The answer stays the same during a
- * run. */
+/* 1: es_gradients sums over several ranks. es_held_back then costs the same exchange, so a program
+ * that accumulates may have the gradients of each slice summed. 0: a server makes a step from each
+ * es_gradients, or nodes step by themselves. The answer is the same during the whole run. */
 int es_sums_gradients(void);
 
 /* If only the loss is known: {.samples = -1, .loss = loss, .correct = -1, .learning_rate = NAN}. */
 struct es_result {
-    int64_t samples;      /* that the slice really had; -1: its count */
-    double loss;          /* mean over them; NaN: not known */
-    double correct;       /* classified correctly; negative: not known */
-    double learning_rate; /* that the next step uses; NaN: not known */
+    int64_t samples;      /* in the slice, if it really had fewer; -1: its count */
+    double loss;          /* mean over the samples; NaN: unknown */
+    double correct;       /* classified correctly; negative: unknown */
+    double learning_rate; /* of the next step; NaN: unknown */
 };
 
 enum es_go {
-    ES_GO_STEP = 0,       /* make the optimizer step with what is in run.grads now */
-    ES_GO_SKIP = 1,       /* leave it out: run.params are new already */
+    ES_GO_STEP = 0,       /* make the optimizer step with the gradients in run.grads */
+    ES_GO_SKIP = 1,       /* make no step: run.params are new already */
     ES_GO_DIFFERENCE = 2, /* make the step with your own gradients; then put parameters before minus
                             after into run.grads, set the parameters back, and call es_difference.
                             Under hpsgd with momentum, and under a server if the optimizer is not
@@ -217,24 +218,24 @@ enum es_go {
                       by es_state, then call the same function again */
 };
 /* Says that all gradients are in the block; tensors without es_ready count as ready. Blocks until
- * the rank answers (sync: until the gradients of all ranks are summed): enum es_go. result may be
- * NULL. */
+ * the rank answers (sync: until the gradients of all ranks are summed). Returns enum es_go. result
+ * may be NULL. */
 int es_gradients(const struct es_result *result);
 
-/* Call it after ES_GO_DIFFERENCE; run.params are the new ones when it returns. */
+/* Call it after ES_GO_DIFFERENCE. On return run.params are the new ones. */
 int es_difference(void);
 
-/* Call it in place of es_gradients to accumulate: the program keeps the gradients of this slice,
- * and adds those of a later one to them. It makes no optimizer step before that. 0, or ES_GO_SAVE.
- * The kept gradients are sent with the later slice and have its weight. If that slice is another
- * part of its step, scale the kept ones: by count / step_count of their own slice, over that of the
- * later one. A process that is started again gets another rank's state, and so what that rank has
- * kept. If the gradients of each slice are summed instead (es_gradients for each, and a step after
- * some of them), nothing is lost. */
+/* Call it instead of es_gradients to accumulate. The program keeps the gradients of this slice and
+ * adds them to those of a later one; until then it makes no optimizer step. Returns 0, or
+ * ES_GO_SAVE. The kept gradients are sent with the later slice and have its weight. If that slice
+ * is a different part of its step, scale the kept ones: by count / step_count of their own slice,
+ * over that of the later one. A process that is started again gets another rank's state, and with
+ * it what that rank has kept. Summing the gradients of each slice instead (es_gradients for each,
+ * and a step after some of them) loses nothing. */
 int es_held_back(const struct es_result *result);
 
-/* Call it in place of es_gradients when the pass has failed. Where gradients are summed no rank
- * makes this step, else only this rank leaves it out. Always ES_GO_SKIP. */
+/* Call it instead of es_gradients when the pass has failed. If gradients are summed, no rank makes
+ * this step; otherwise only this rank leaves it out. Returns ES_GO_SKIP. */
 int es_abort(void);
 
 /* Says that the loop over an epoch's slices has ended. Blocks until an evaluation that follows
@@ -249,36 +250,36 @@ int es_abort(void);
  */
 int es_epoch_end(int64_t epoch);
 
-/* For a program that takes no slice ahead and has no state of its own: es_next and es_begin in one.
- * It calls es_epoch_end after an epoch's last slice, and es_leave after the run's last one. Slices
- * without samples come, too: put zeros into run.grads. Returns as es_next does. After an epoch it
- * returns in the next one, so what is logged in this loop counts for the next evaluation. */
+/* es_next and es_begin in one, for a program that takes no slice ahead and has no state of its own.
+ * It calls es_epoch_end after an epoch's last slice, and es_leave after the run's last one. For
+ * slices without samples, put zeros into run.grads. Returns as es_next does. After an epoch it
+ * returns in the next one, so metrics logged in this loop count for the next evaluation. */
 int es_step(struct es_slice *slice);
 
 /* ---- logging, saving, leaving ---------------------------------------------------------------- */
 
-/* Logs metrics for the job's page, a JSON object of numbers by name: {"test_accuracy": 0.98}. A job
- * may have one as its target. JSON has no NaN: such a value is the text "nan", "inf" or "-inf".
- * Never blocks for other ranks. */
+/* Logs metrics for the job's page: a JSON object of numbers by name, {"test_accuracy": 0.98}. A job
+ * may have one of them as its target. JSON has no NaN: write such a value as the text "nan", "inf"
+ * or "-inf". Never blocks for other ranks. */
 int es_log(const char *json);
 
-/* Call it after ES_SAVE and ES_GO_SAVE, with the program's own state (optimizer, random numbers),
- * in any format. The bytes are copied. The program gets them back as run.state when it is started
- * again. NULL, 0: it has none. */
+/* Call it after ES_SAVE and ES_GO_SAVE with the program's own state (optimizer, random numbers), in
+ * any format. The bytes are copied. The program gets them back as run.state when it is started
+ * again. NULL, 0: it has no state. */
 int es_state(const void *bytes, size_t n);
 
-/* Says that the program is done with training. Blocks for a last save; returns as es_begin does.
+/* Says that the program has finished training. Blocks for a last save; returns as es_begin does.
  * The block stays mapped. Leaving twice is harmless; ending without leaving counts as a crash. */
 int es_leave(void);
 
-/* Call it in place of es_leave when the program cannot go on, with the reason. It is started again,
- * up to three times in a row. */
+/* Call it instead of es_leave when the program cannot continue, with the reason. It is started
+ * again, up to three times in a row. */
 int es_failed(const char *sentence);
-/* The same for an exception: its text ("KeyError: 'x'"), and the file and line of the program that
- * raised it (NULL, 0: not known), which become fields of the job's error. */
+/* The same for an exception: its text ("KeyError: 'x'"), and the program's file and line that
+ * raised it (NULL, 0: unknown). They become fields of the job's error. */
 int es_raised(const char *sentence, const char *exception, const char *file, int line);
-/* As es_failed, when another try would end in the same way. The program is not started again, and
- * the job fails with this sentence. */
+/* As es_failed, when another try would fail in the same way. The program is not started again; the
+ * job fails with this sentence. */
 int es_refused(const char *sentence);
 
 #ifdef __cplusplus

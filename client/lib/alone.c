@@ -1,6 +1,6 @@
-/* The rank inside the library, for a program that runs alone: it answers the messages that a rank
- * would answer, from the same block layout. Its order of samples is a permutation for each epoch
- * (Fisher and Yates, with splitmix64); slices are whole global batches, the last one what is left.
+/* The rank inside the library, for a program that runs alone. It answers messages as a rank would,
+ * with the same block layout. Its order of samples is a new permutation for each epoch (Fisher and
+ * Yates, with splitmix64). Slices are whole global batches; an epoch's last one takes the rest.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,10 +9,10 @@
 #include "client/lib/session.h"
 
 struct alone {
-    int answer; /* message that is due; 0: a slice */
+    int answer; /* the next message; 0: a slice */
     bool drop_last, in_order;
     int ahead;
-    double epochs;   /* 0: without end */
+    double epochs;   /* 0: no end */
     int64_t samples; /* 0: a stream */
     int64_t batch, epoch, at, number;
     uint64_t seed;
@@ -49,7 +49,7 @@ static int64_t aligned(int64_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-/* Lays the block out as a rank does; its bytes. */
+/* Lays the block out as a rank does; returns its bytes. */
 static int64_t lay_out(struct wire_message *m)
 {
     int64_t floats = aligned(m->welcome.n_params * (int64_t)sizeof(float));
@@ -119,7 +119,7 @@ void alone_send(struct alone *a, const struct wire_message *m)
     }
 }
 
-/* Samples from `at` on that make a slice; *last: nothing of the epoch is left behind them. */
+/* Samples of a slice that starts at `at`; *last: it ends the epoch. */
 static int64_t slice_count(const struct alone *a, bool *last)
 {
     int64_t left = a->samples - a->at, count = left < a->batch ? left : a->batch;

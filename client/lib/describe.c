@@ -123,7 +123,7 @@ static void put_about(FILE *f, const struct es_about *about)
 
 int describe(const struct es_about *about, char **text, size_t *n)
 {
-    /* a decimal comma of the program's locale is not JSON's */
+    /* the program's locale may have a decimal comma; JSON has none */
     locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0), was;
     FILE *f = open_memstream(text, n);
     int failed;

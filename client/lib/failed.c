@@ -1,4 +1,4 @@
-/* The program cannot go on, and says why. */
+/* A program that cannot continue says why. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* The rank holds the program where it reads parameters, and may ask for the program's own state
- * then. */
+/* The rank holds the program while it reads parameters, and may then ask for the program's own
+ * state. */
 #include "client/lib/session.h"
 
 int hold(struct session *s, int type)

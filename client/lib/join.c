@@ -1,4 +1,4 @@
-/* Joining: description to the rank, block from it, first parameters into it. */
+/* Joining: sends the description, gets the block, and puts the first parameters into it. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static int check(const struct es_about *about)
     return 0;
 }
 
-/* Whether the rank's figures lie in the block, which has this many bytes. */
+/* Do the rank's figures fit into the block, which has this many bytes? */
 static int check_welcome(const struct wire_message *m, const struct es_about *about, int64_t bytes)
 {
     int64_t params = m->welcome.n_params * (int64_t)sizeof(float);
@@ -63,7 +63,8 @@ static int check_welcome(const struct wire_message *m, const struct es_about *ab
     return 0;
 }
 
-/* Bytes of a file; negative: there is none. Not by fstat, which ties the library to glibc 2.33. */
+/* Bytes of a file; negative: there is none. Avoids fstat, which would tie the library to glibc
+ * 2.33. */
 static int64_t size_of(int fd)
 {
     return fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
@@ -153,7 +154,7 @@ static int join_rank(struct session *s, const struct es_about *about, size_t *st
     return rc;
 }
 
-/* Copies the tensors' first values, true if every one has some. */
+/* Copies the tensors' first values; true if every tensor has some. */
 static bool copy_initial(float *to, const struct es_tensor *t, int n)
 {
     bool all = true;
@@ -223,7 +224,8 @@ PUBLIC int es_join(const struct es_about *about, struct es_run *run)
     return 0;
 }
 
-/* The third job of `evenstep run --check`: each parameter begins one rounding beside its value. */
+/* For the third job of `evenstep run --check`: each parameter starts one rounding step from its
+ * value. */
 static void begin_beside(struct session *s)
 {
     uint8_t *at = s->block + s->welcome.welcome.params;
@@ -232,7 +234,7 @@ static void begin_beside(struct session *s)
     for (int64_t i = 0; i < s->welcome.welcome.n_params; i++, at += sizeof bits) {
         memcpy(&bits, at, sizeof bits);
         draw = draw * 1664525 + 1013904223;
-        bits += bits << 1 == 0 ? 0 : draw >> 31 ? 1 : UINT32_MAX; /* zero stays, either one */
+        bits += bits << 1 == 0 ? 0 : draw >> 31 ? 1 : UINT32_MAX; /* zero stays zero, +0 or -0 */
         memcpy(at, &bits, sizeof bits);
     }
 }

@@ -1,5 +1,5 @@
-/* A program's loop: the next slice, or a whole step in one call, with the ends of epochs and of the
- * run. */
+/* A program's loop: takes the next slice, or a whole step in one call, including the ends of epochs
+ * and of the run. */
 #include "client/lib/session.h"
 
 static void give(struct session *s, struct es_slice *out, const struct wire_message *m)
@@ -47,7 +47,7 @@ PUBLIC int es_next(struct es_slice *slice)
     if (!(first->flags & WIRE_NO_STEP)) {
         s->taken[first->slice.number % s->welcome.welcome.slots] = *first;
     } else if (!(first->flags & WIRE_EPOCH_LAST)) {
-        return es_next(slice); /* it only said that this was the last one */
+        return es_next(slice); /* this slice only said that the previous one was the last */
     }
     give(s, slice, first);
     return 1;

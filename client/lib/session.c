@@ -1,4 +1,4 @@
-/* The one session of a process: its errors, who may use it, and what a fork does to it. */
+/* The one session of a process: its errors, its permitted callers, and the effect of a fork. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -61,8 +61,8 @@ int es_usable(const char *call)
     return 0;
 }
 
-/* In a forked child. The rank sees the end of the program by the end of its socket, which a
- * loader's worker must not keep open. */
+/* Runs in a forked child. The rank detects the program's end by the end of its socket, which a data
+ * loader's process must not keep open. */
 static void forked(void)
 {
     struct session *s = &es_session;

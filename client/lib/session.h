@@ -1,5 +1,6 @@
-/* What the files of the library share: one session, since a process joins one run. session.c owns
- * it; socket.c and alone.c carry its messages, to the rank or to the one inside the library.
+/* The state that the library's files share: one session, because a process joins one run. session.c
+ * owns it. socket.c and alone.c carry its messages, to the rank or to its replacement inside the
+ * library.
  */
 #ifndef CLIENT_LIB_SESSION_H
 #define CLIENT_LIB_SESSION_H
@@ -14,47 +15,47 @@
 struct alone; /* alone.c */
 
 struct session {
-    int fd;               /* to the rank; -1: alone, or not joined */
+    int fd;               /* socket to the rank; -1: alone, or not joined */
     struct alone *inside; /* the rank inside the library, when alone */
     bool joined, forked;  /* forked: the parent joined */
-    bool started;         /* START came */
-    bool over;            /* no slice comes any more, none that came is worked on */
+    bool started;         /* START has arrived */
+    bool over;            /* no slice comes any more, and the program works on none */
     bool left;            /* LEAVE was answered, or FAILED sent */
     bool has_state, sums; /* of es_about */
-    bool takes;           /* the rank reads gradients (WELCOME came without WIRE_OWN_GRADIENTS) */
+    bool takes;           /* the rank reads gradients (WELCOME without WIRE_OWN_GRADIENTS) */
     struct wire_message welcome;
     uint8_t *block;
-    void *state;               /* malloc'd copy of what the rank kept; or NULL */
-    struct wire_message later; /* leaves with the next one; type 0: there is none */
+    void *state;               /* malloc'd copy of the state that the rank kept; or NULL */
+    struct wire_message later; /* sent together with the next message; type 0: none */
 
     /* slices that came and were not yet given to the program; those that were given, by number */
     struct wire_message *came; /* [came_room] ring */
     int came_first, came_count, came_room;
     struct wire_message *taken; /* [slots], at number % slots */
     int64_t begun;              /* number of the slice begun last; -1 */
-    bool last_came;             /* its flag said that nothing follows */
+    bool last_came;             /* the flag of the last slice said that none follows */
 
     /* the pass: from es_begin or es_again to es_gradients */
     bool open;
-    bool further; /* it is one more over the slice begun last */
-    bool between; /* between epochs: EPOCH_END was sent, and the next BEGIN ends this time */
+    bool further; /* it is a further one over the slice begun last */
+    bool between; /* between epochs: EPOCH_END was sent, and the next BEGIN ends this state */
     double weight, loading; /* loading: seconds of the pass spent waiting for samples */
     bool hold;              /* GO said that the next BEGIN, EPOCH_END or LEAVE waits */
-    int holding;            /* the message that waits for CONTINUE; 0: none does */
-    bool waiting;           /* GRADIENTS is sent, and GO has not come */
-    bool owed;              /* GO asked for a difference, which has not been sent */
-    bool saving;            /* SAVE came, and es_state is still to be called */
-    int64_t ended;          /* es_step: the epoch whose end is to be told; -1 */
+    int holding;            /* the message that waits for CONTINUE; 0: none */
+    bool waiting;           /* GRADIENTS was sent, and GO has not arrived */
+    bool owed;              /* GO asked for a difference, which was not sent yet */
+    bool saving;            /* SAVE arrived, and es_state must still be called */
+    int64_t ended;          /* es_step: the epoch whose end must be told; -1 */
 
     /* buckets (buckets.c) */
     int n_tensors;
     struct part {
         int64_t first, count; /* floats */
-        int from, to;         /* buckets [from, to) may have some of it */
+        int from, to;         /* buckets [from, to) contain parts of it */
         bool ready;
     } * tensors;                       /* [n_tensors] */
     const struct wire_bucket *buckets; /* in the block */
-    int *waits;                        /* [n_buckets]: tensors that are still to come */
+    int *waits;                        /* [n_buckets]: tensors that are not ready yet */
     int n_waits;                       /* buckets that are not complete */
 };
 
@@ -62,35 +63,36 @@ extern struct session es_session;
 
 /* Sets es_error() to the sentence; -1. */
 int es_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* 0 if the session may be spoken to by `call`, else es_fail. */
+/* 0 if `call` may use the session, else es_fail. */
 int es_usable(const char *call);
-/* The same of a call that comes after a step, before which a difference that was asked for is sent.
- * A program that does not do so would not the next time either: the rank is told to leave it. */
+/* As es_usable, for a call after a step, which must first have sent the requested difference. A
+ * program that does not send it would not do so next time either, so the rank is told to abandon
+ * it. */
 int es_settled(const char *call);
 
-/* The program has left: nothing more is sent. */
+/* The program has left: sends nothing more. */
 void session_part(struct session *s);
 
 /* ---- messages (socket.c) --------------------------------------------------------------------- */
 int talk_connect(const char *path);
-/* fd: goes along, stays the caller's; -1: none. */
+/* fd: sent along, stays the caller's; -1: none. */
 int talk_send(struct session *s, const struct wire_message *m, int fd);
-/* The same when the next message is sent or waited for, in one call with it: the rank is woken
- * once. */
+/* Sends the message together with the next one, or when the program waits for one, so that the rank
+ * wakes up once. */
 int talk_later(struct session *s, const struct wire_message *m);
-/* Drops the message that would leave with the next one, if it has this type and no flags: that one
- * stands for it. */
+/* Drops the message that would leave with the next one, if it has this type and no flags, because
+ * the next one replaces it. */
 bool talk_take_back(struct session *s, int type);
-/* Waits for a message. SLICE is kept and never returned, REFUSED is a failure. fds: [2], the
- * caller's; -1 where none came; NULL: what comes is closed. */
+/* Waits for a message. Keeps SLICE and never returns it; REFUSED is a failure. fds: [2], owned by
+ * the caller; -1 if none arrived. NULL: closes any that arrive. */
 int talk_receive(struct session *s, struct wire_message *m, int fds[2]);
-/* The same, and any other type than this one is a failure. */
+/* As talk_receive(); a message of any other type is a failure. */
 int talk_expect(struct session *s, struct wire_message *m, int type, const char *during);
-/* A memfd with these bytes, to be closed by the caller. */
+/* A memfd with these bytes, which the caller closes. */
 int talk_memfd(const void *bytes, size_t n);
 /* Sends a message of this type with text in a memfd. */
 int talk_text(struct session *s, int type, uint32_t flags, const char *text, size_t n);
-/* The same of a message with more in it. */
+/* As talk_text(), for a message with further fields. */
 int talk_message(struct session *s, const struct wire_message *m, const char *text, size_t n);
 
 /* ---- parts ----------------------------------------------------------------------------------- */
@@ -100,13 +102,13 @@ int64_t floats_in(const struct es_tensor *t, int n);
 
 int buckets_init(struct session *s, const struct es_about *about);
 void buckets_open(struct session *s); /* no tensor is ready */
-int buckets_close(struct session *s); /* those that are not ready become it */
+int buckets_close(struct session *s); /* all remaining tensors become ready */
 
 int slices_init(struct session *s);
-/* A SLICE came. */
+/* Handles an arriving SLICE. */
 int slices_keep(struct session *s, const struct wire_message *m);
 
-/* Waits while the rank holds the program after message `type`: 0, ES_SAVE, -1. */
+/* Waits while the rank holds the program after message `type`. Returns 0, ES_SAVE or -1. */
 int hold(struct session *s, int type);
 
 struct alone *alone_new(const struct es_about *about, struct wire_message *welcome,

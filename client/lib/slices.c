@@ -1,5 +1,6 @@
-/* Slices: the rank sends them ahead of their steps, so one may come before any answer, or with GO.
- * They are kept here in order until the program takes them, and remembered until it has begun them.
+/* Slices: the rank sends them ahead of their steps, so one may arrive before any answer, or with
+ * GO. They are kept here in order until the program takes them, and remembered until it has begun
+ * them.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -20,8 +21,8 @@ int slices_init(struct session *s)
     return s->came && s->taken ? 0 : es_fail("cannot join: no memory for %d slices", slots);
 }
 
-/* There may be any number of them: no step belongs to an epoch of which other ranks had all the
- * samples, and many can pass within one step of a slow rank. */
+/* Any number of slices may arrive: an epoch whose samples all went to other ranks has no step here,
+ * and many such epochs can pass within one step of a slow rank. */
 static int make_room(struct session *s)
 {
     size_t room = (size_t)s->came_room;

@@ -1,6 +1,6 @@
-/* Messages to the rank and from it: one packet each, files beside them. A wait sleeps at once: the
- * rank needs longer for its answer than a wait could spin for the CPU time that sleeping costs.
- * Signals do not end a wait. When the rank is gone, what it said last (REFUSED) is the error.
+/* Messages to and from the rank: one packet each, with files attached. A wait sleeps at once: the
+ * rank takes longer to answer than a wait could spin for the CPU time that sleeping costs. Signals
+ * do not end a wait. If the rank is gone, its last word (REFUSED) is the error.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 #include "client/lib/session.h"
 
-#define FAREWELL 64 /* messages to read at most for a REFUSED when the rank has closed */
+#define FAREWELL 64 /* most messages to read for a REFUSED after the rank has closed */
 
 int talk_connect(const char *path)
 {
@@ -63,7 +63,7 @@ static void packet_init(struct packet *p, struct wire_message *m, int n_files)
     }
 }
 
-/* A file that goes along; it stays the caller's. */
+/* Attaches a file, which stays the caller's. */
 static void put_file(struct packet *p, int fd)
 {
     struct cmsghdr *c = CMSG_FIRSTHDR(&p->head);
@@ -74,8 +74,8 @@ static void put_file(struct packet *p, int fd)
     memcpy(CMSG_DATA(c), &fd, sizeof(int));
 }
 
-/* As recvmsg; a signal does not end it. That the rank had packets unread as it closed is told once,
- * before what it said last. */
+/* As recvmsg, but a signal does not end it. If the rank closed with packets unread, the first call
+ * reports that, before its last words. */
 static ssize_t await(const struct session *s, struct packet *p)
 {
     ssize_t n;
@@ -110,7 +110,7 @@ static void close_files(int fds[2])
     }
 }
 
-/* es_fail with the sentence that came in a file. */
+/* es_fail with the sentence in a received file. */
 static int refused(int fd)
 {
     char text[768];
@@ -175,7 +175,7 @@ int talk_expect(struct session *s, struct wire_message *m, int type, const char 
                : es_fail("%s: the rank sent message %u where %d was due", during, m->type, type);
 }
 
-/* The rank has closed its socket: the reason may lie there unread. */
+/* The rank has closed its socket; its reason may still be unread. */
 static int farewell(struct session *s)
 {
     struct wire_message m;
@@ -195,7 +195,7 @@ static int write_failed(struct session *s)
                : es_fail("cannot write to the rank: %s", strerror(errno));
 }
 
-/* Both packets in one call, so that a rank that sleeps is woken once. */
+/* Sends both packets in one call, so that a sleeping rank wakes up once. */
 static int send_both(struct session *s, struct packet *first, struct packet *second)
 {
     struct mmsghdr heads[2] = {{.msg_hdr = first->head}, {.msg_hdr = second->head}};

@@ -1,4 +1,4 @@
-/* A step: begin the slice, tell when its gradients are there, and do what the rank answers. */
+/* A step: begin the slice, tell when its gradients are ready, and follow the rank's answer. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -17,9 +17,8 @@ static void open_pass(struct session *s, bool further)
     buckets_open(s);
 }
 
-/* The rank has no use for BEGIN before the first bucket, unless it holds the program there or takes
- * it for the end of what the program does between two epochs: what stands in the block is enough
- * for it. */
+/* The rank needs BEGIN before the first bucket only if it holds the program there, or takes it for
+ * the end of the program's work between two epochs. Otherwise the block tells it enough. */
 static int begin(struct session *s, int64_t number, uint32_t flags)
 {
     struct wire_shared *shared = (struct wire_shared *)s->block;
@@ -107,7 +106,7 @@ PUBLIC int es_sums_gradients(void)
     return es_usable("es_sums_gradients") < 0 ? -1 : (es_session.welcome.flags & WIRE_SUMS) != 0;
 }
 
-/* Is a slice open, and is what the program tells of it a number of 0 or more? */
+/* Is a slice open, and is the value that the program tells of it 0 or more? */
 static int check_told(const char *call, const char *what, double value)
 {
     if (es_usable(call) < 0) {
@@ -167,8 +166,8 @@ static int send_gradients(struct session *s, const struct es_result *r, uint32_t
     return talk_send(s, &m, -1);
 }
 
-/* What another process of the program goes on from if this one dies in its step. A further pass
- * over the slice may step once more: the copy stays that from before all of them. */
+/* Keeps what another process of the program continues from if this one dies in its step. A further
+ * pass over the slice may step once more: the copy stays the one from before all of them. */
 static void keep(struct session *s)
 {
     struct wire_shared *shared = (struct wire_shared *)s->block;
@@ -185,7 +184,7 @@ static void keep(struct session *s)
     atomic_store_explicit(&shared->copied, s->begun, memory_order_release);
 }
 
-/* Sends GRADIENTS with these flags, unless that is done, and waits for GO: an enum es_go. */
+/* Sends GRADIENTS with these flags, unless they were sent, and waits for GO. Returns enum es_go. */
 static int gradients(struct session *s, const struct es_result *r, uint32_t flags, const char *call)
 {
     struct wire_message m;
@@ -232,7 +231,7 @@ static int opened(struct session *s, const char *call)
                : es_fail("%s: no pass is open: es_begin or es_again comes before", call);
 }
 
-/* A result that was set to zero says of a slice that it had no samples. */
+/* A result set to zero would say that the slice had no samples. */
 static int check_result(const struct session *s, const struct es_result *r)
 {
     int64_t count = s->taken[s->begun % s->welcome.welcome.slots].slice.count;
@@ -244,7 +243,7 @@ static int check_result(const struct session *s, const struct es_result *r)
                          count);
 }
 
-/* The rank has said in advance that the step of this slice may be made. */
+/* Has the rank allowed the step of this slice in advance? */
 static bool is_granted(const struct session *s)
 {
     const struct wire_shared *shared = (const struct wire_shared *)s->block;
@@ -292,8 +291,7 @@ PUBLIC int es_held_back(const struct es_result *result)
     return rc < 0 || rc == ES_GO_SAVE ? rc : 0;
 }
 
-/* A pass that failed has no state worth giving: asked for one, the program says that it has none.
- */
+/* A failed pass has no state worth saving: if asked for one, the program says that it has none. */
 PUBLIC int es_abort(void)
 {
     int rc;

@@ -1,4 +1,4 @@
-/* Around the steps: how many epochs there are, their ends, what is logged, the end of the run. */
+/* What happens around the steps: the number of epochs, their ends, logging, the end of the run. */
 #include <math.h>
 #include <string.h>
 
@@ -44,7 +44,7 @@ PUBLIC int es_epochs_at_least(double epochs)
     return talk_send(&es_session, &m, -1);
 }
 
-/* An open pass is given up before: nothing after it would sum its gradients. */
+/* Abandons an open pass first: nothing after it would sum its gradients. */
 static int ends(struct session *s, int type, int64_t epoch)
 {
     if (!s->holding) {
@@ -90,7 +90,7 @@ PUBLIC int es_leave(void)
     }
     rc = ends(s, WIRE_LEAVE, -1);
     if (rc < 0 && s->over) {
-        rc = 0; /* the rank of a job that was stopped need not wait for this */
+        rc = 0; /* the rank of a stopped job need not wait for this */
     }
     if (rc == 0) {
         session_part(s);
