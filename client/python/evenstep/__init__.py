@@ -1,4 +1,4 @@
-"""Evenstep: a training program of yours on many unequal machines, by two lines.
+"""Evenstep: your training program on many unequal machines, by two lines.
 
     import evenstep
     model, opt, loader = evenstep.prepare(model, opt, loader)
@@ -21,9 +21,9 @@ __all__ += ["state_dict", "steps", "weight", "world_size"]
 
 
 def _begin_alike():
-    """`evenstep run --check` compares two runs of a program. What it does not seed itself would be
-    another start in each: Keras' first weights, which come from Python's random numbers, and data
-    that NumPy draws. PyTorch begins with one and the same seed anyway."""
+    """For `evenstep run --check`, which compares two runs of a program. Gives both runs the same
+    seed for what the program does not seed itself: Keras' first weights, which come from Python's
+    random numbers, and data that NumPy draws. PyTorch always begins with the same seed."""
     seed = os.environ.get("CHECK_SEED")
     if seed is None:
         return
@@ -35,8 +35,8 @@ def _begin_alike():
 
 
 _begin_alike()
-_program = None  # what prepare made: no_sync, weight and state_dict of its framework
-_objects = ()  # what a program that runs alone prepared
+_program = None  # made by prepare(): no_sync, weight and state_dict of its framework
+_objects = ()  # the objects that a program running alone prepared
 
 
 def prepare(*objects, **options):
@@ -77,7 +77,8 @@ def prepare(*objects, **options):
 
 
 def take_part(program):
-    """What prepare() made of this process' program: no_sync, weight and state_dict are its."""
+    """Returns what prepare() made of this process's program, with its no_sync, weight and
+    state_dict."""
     global _program
     _program = program
 
@@ -89,7 +90,7 @@ def _is_keras(model):
 
 
 def epochs(n):
-    """range(n), from where a restart left off; ends early when the job does. A program may have
+    """range(n), from where a restart left off; ends early if the job does. A program may have
     several such loops, one after the other."""
     joined = run()
     if joined is None:
@@ -102,9 +103,9 @@ def epochs(n):
 
 
 def steps(n, batches=1):
-    """range(n) for a loop over steps in place of epochs, from where a restart left off; ends early
-    when the job does. `batches`: that each of them takes, where gradients are accumulated. Under a
-    parameter server it counts the steps of the run, not the node's."""
+    """range(n) for a loop over steps instead of epochs, from where a restart left off; ends early
+    if the job does. `batches`: how many batches a step takes, if gradients are accumulated. Under a
+    parameter server it counts the steps of the run, not of the node."""
     if alone():
         yield from range(n)
         return
@@ -124,35 +125,35 @@ def world_size():
 
 
 def _told(name, otherwise):
-    """What the rank told its program by its environment."""
+    """What the rank has told its program by the environment."""
     return otherwise if alone() else int(os.environ.get(name, otherwise))
 
 
 def is_main():
-    """True on one rank: what it writes beneath $EVENSTEP_OUTPUT becomes the job's artifacts."""
+    """True on one rank, whose files in $EVENSTEP_OUTPUT become the job's artifacts."""
     return rank() == 0
 
 
 def log(**metrics):
-    """Numbers for the job's page, by name: log(test_accuracy=0.98). Alone: nothing."""
+    """Logs numbers for the job's page, by name: log(test_accuracy=0.98). Does nothing alone."""
     if run():
         run().log({name: float(value) for name, value in metrics.items()})
 
 
 def no_sync():
-    """Gradients of the passes within stay on this node and are added to those of the next pass."""
+    """Keeps the gradients of the passes inside on this node; the next pass adds them to its own."""
     return _program.no_sync() if _program else contextlib.nullcontext()
 
 
 def weight(n):
-    """What this batch counts in the mean over nodes, if not its samples (tokens); before
-    backward."""
+    """Sets the weight of this batch in the mean over nodes, if it is not its number of samples
+    (tokens). Call it before backward."""
     if _program:
         _program.weight(n)
 
 
 def state_dict():
-    """Model, optimizer, scheduler, random numbers and place in the data: torch.save writes it."""
+    """Model, optimizer, scheduler, random numbers and position in the data, for torch.save."""
     if _program:
         return _program.state_dict()
     if not _objects:

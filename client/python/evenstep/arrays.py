@@ -25,10 +25,10 @@ from .stream import GHOST, Stream
 
 def join(params, samples, batch_size, *, shuffle=True, drop_last=False, sums=False, sgd=None,
          save=None, framework="numpy " + np.__version__):
-    """`batch_size` is the global batch. sums: gradients are sums over samples, not means. sgd: what
-    a server may do itself, dict(learning_rate=, momentum=, weight_decay=, nesterov=); without it,
-    it is sent what your step changed. save: gives bytes that a process which goes on finds in
-    run.state (an optimizer's state)."""
+    """`batch_size` is the global batch. sums: gradients are sums over samples, not means. sgd: the
+    step that a server may make itself, dict(learning_rate=, momentum=, weight_decay=, nesterov=);
+    without it, the server gets the change of parameters that your step made. save: returns bytes
+    (an optimizer's state), which a process that continues finds in run.state."""
     about = {"samples": samples, "global_batch": batch_size, "drop_last": int(drop_last)}
     about.update(in_order=int(not shuffle), sums=int(sums), framework=framework)
     optimizer = {"name": "", "server": 0}
@@ -38,8 +38,8 @@ def join(params, samples, batch_size, *, shuffle=True, drop_last=False, sums=Fal
 
 
 def _branches(tree, like, path):
-    """(name, branch, branch of `like`) in the order of `like`: a framework may sort the keys of a
-    dict (JAX does)."""
+    """(name, branch, branch of `like`) in the order of `like`, because a framework may sort the
+    keys of a dict (JAX does)."""
     if isinstance(like, dict):
         alike = isinstance(tree, dict) and tree.keys() == like.keys()
         keys = like.keys()
@@ -56,7 +56,7 @@ def _branches(tree, like, path):
 
 
 def _leaves(tree, like, path=""):
-    """(name, array) of each leaf of `like`, in the order in which _like() takes them."""
+    """(name, array) of each leaf of `like`, in the order in which _like() consumes them."""
     if isinstance(like, (dict, list, tuple)):
         for name, branch, branch_like in _branches(tree, like, path):
             yield from _leaves(branch, branch_like, name)
@@ -87,7 +87,7 @@ BEGAN_ANEW = (
 
 
 class Arrays:
-    """A program's run: a loop over it gives the samples of each step."""
+    """A program's run. A loop over it yields the samples of each step."""
 
     def __init__(self, params, about, optimizer, save):
         leaves = list(_leaves(params, params))
@@ -128,7 +128,7 @@ class Arrays:
             at += leaf.size
 
     def _scatter(self, flat):
-        """Copies of a block's parts, in the tree's shape; nobody may write to them."""
+        """Copies of a block's parts, in the tree's shape. Nobody may write to them."""
         flat, at, leaves = flat.copy(), 0, []
         flat.flags.writeable = False
         for shape in self._shapes:
@@ -139,7 +139,7 @@ class Arrays:
 
     @property
     def params(self):
-        """Those that everybody has now; before the first batch your own."""
+        """The run's current parameters; before the first batch your own."""
         if self._first is not None:
             return self._first
         if self._now is None:
@@ -161,12 +161,12 @@ class Arrays:
             yield np.array(piece.indices or [0] * GHOST, np.int64)
 
     def weight(self, n):
-        """evenstep.weight(): what this batch counts in the mean, if not its samples."""
+        """See evenstep.weight()."""
         self._weight = float(n)
 
     def sum(self, grads, loss=math.nan, learning_rate=math.nan):
-        """The gradients of this batch, over all nodes: their mean by samples, or their sum. None:
-        make no step, since the run has (run.params are new), or since a node's pass failed."""
+        """The gradients of this batch over all nodes: their mean by samples, or their sum. None:
+        make no step, because the run has made it (run.params are new), or a node's pass failed."""
         piece = self._slice
         if piece is None:
             raise Error("sum() belongs into the loop over the run, once for each batch")
@@ -209,7 +209,7 @@ class Arrays:
             self._now = None
 
     def hand_over(self):
-        """Parameters are in the block at all times."""
+        """Does nothing: parameters are always in the block."""
 
     def take_over(self):
         self._now = None

@@ -1,5 +1,5 @@
-"""A data set on its way to the service: a folder's files as a tar archive that is made while it is
-sent, or an archive that is there already, as `evenstep datasets upload` does it.
+"""A data set on its way to the service: a tar archive of a folder's files, which is made while it
+is sent, or an existing archive. `evenstep datasets upload` does the same.
 """
 
 import os
@@ -12,7 +12,7 @@ CHUNK = 1 << 20
 
 
 def _files(folder):
-    """{path: bytes} of all plain files; names that begin with a dot stay here."""
+    """{path: bytes} of all plain files, without hidden ones."""
     found = {}
 
     def fail(error):
@@ -58,7 +58,7 @@ def _content(path):
 
 
 def bundle(path):
-    """The archive's length, and its pieces."""
+    """Returns the archive's length, and its pieces."""
     if os.path.isdir(path):
         files = _files(path)
         if not files:

@@ -29,7 +29,7 @@ from .pack import PackError, pack
 
 READS_UPLOAD = 120  # seconds that the service may take to read all samples of an upload
 ENDED = ("succeeded", "failed", "cancelled")
-AWAY_MOST = 120  # seconds for which wait() goes on while nothing answers
+AWAY_MOST = 120  # seconds for which wait() tolerates a service that does not answer
 
 
 class ServiceError(RuntimeError):
@@ -47,7 +47,7 @@ class ServiceError(RuntimeError):
 
 
 def _may_pass(e, first, away):
-    """Whether to ask again. Where nothing has answered yet, the address may be wrong."""
+    """Should the request be repeated? If nothing has answered yet, the address may be wrong."""
     passes = e.status in (502, 503, 504) if isinstance(e, ServiceError) else not first
     return passes and away < AWAY_MOST
 
@@ -66,14 +66,14 @@ class Client:
         self.token, self.timeout = token or os.environ.get("EVENSTEP_TOKEN"), timeout
 
     def ask(self, method, path, /, body=None, **query):
-        """Any route beneath /api/v1; what it answers as JSON (None: nothing)."""
+        """Calls any route beneath /api/v1; returns its answer as JSON (None: nothing)."""
         data = None if body is None else json.dumps(body).encode()
         with self._open(method, path, data, "application/json", query) as answer:
             content = answer.read()
         return json.loads(content) if content else None
 
     def _open(self, method, path, data=None, kind=None, query=None, size=None):
-        """size: of data that come in pieces, which the service may take its time to read."""
+        """size: of data sent in pieces, which the service may take time to read."""
         url = "%s/api/v1%s" % (self.url, path)
         if query:
             url += "?" + urllib.parse.urlencode(query)
@@ -99,11 +99,12 @@ class Client:
         return problem if isinstance(problem, dict) else {}
 
     def submit(self, spec):
-        """The job's document; its "id" names it in every other call."""
+        """Submits a job. Returns its document; its "id" names the job in every other call."""
         return self.ask("POST", "/jobs", spec)
 
     def upload(self, folder, leave_out=None):
-        """Packs a program's folder as `evenstep run` does; its "digest" names it in a spec."""
+        """Packs and uploads a program's folder, as `evenstep run` does. The answer's "digest" names
+        it in a spec."""
         return self._upload(pack(folder, leave_out))
 
     def _upload(self, data):
@@ -142,11 +143,11 @@ class Client:
         return self.submit({**spec, "program": program})
 
     def datasets(self):
-        """The data sets that the service found; "path" names one in a spec."""
+        """The data sets that the service has found; "path" names one in a spec."""
         return self.ask("GET", "/datasets")["datasets"]
 
     def dataset(self, name):
-        """How many samples each class has, and some of them."""
+        """How many samples each class has, and some samples."""
         return self.ask("GET", "/datasets/samples", path=name)
 
     def upload_dataset(self, name, path, sent=None):
@@ -170,8 +171,7 @@ class Client:
         self.ask("DELETE", "/datasets/" + urllib.parse.quote(name, safe=""))
 
     def fetch(self, id, folder):
-        """Writes the job's artifacts into a folder, those of folders into such ones; their
-        paths."""
+        """Writes the job's artifacts into a folder, keeping their subfolders. Returns the paths."""
         path, paths = "/jobs/%s/artifacts" % urllib.parse.quote(id), []
         os.makedirs(folder, exist_ok=True)
         for artifact in self.ask("GET", path)["artifacts"]:
@@ -192,8 +192,8 @@ class Client:
         return self.ask("POST", "/jobs/%s/cancel" % urllib.parse.quote(id))
 
     def wait(self, id, timeout=None, every=0.5, shown=None):
-        """The job's document once it has ended. shown(job) is called whenever it was asked for. A
-        service that is away for a while, since it or its store starts again, is asked again."""
+        """Waits for the job's end and returns its document. Calls shown(job) after each request. If
+        the service is away for a while because it or its store restarts, asks again."""
         begun, heard, state = time.monotonic(), None, "unknown"
         while True:
             try:
@@ -212,7 +212,8 @@ class Client:
             time.sleep(every)
 
     def series(self, id, *names, x="step", points=600):
-        """Curves as arrays, {name: {"x", "mean", "min", "max"}}; those of nodes as "name@node"."""
+        """Curves as arrays, {name: {"x", "mean", "min", "max"}}; curves of nodes are
+        "name@node"."""
         path = "/jobs/%s/series" % urllib.parse.quote(id)
         answer = self.ask("GET", path, names=",".join(names or ["train_loss"]), x=x, points=points)
         return {

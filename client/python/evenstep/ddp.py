@@ -61,7 +61,7 @@ _init = dist.init_process_group
 
 
 class DistributedDataParallel(torch.nn.Module):
-    """In place of PyTorch's: the module, whose gradients the ranks sum."""
+    """Replaces PyTorch's class: returns the module, whose gradients the ranks sum."""
 
     made = []
 
@@ -86,7 +86,7 @@ class DistributedDataParallel(torch.nn.Module):
 
 
 class Join(contextlib.nullcontext):
-    """In place of PyTorch's: ranks make the same number of steps, whatever samples they have."""
+    """Replaces PyTorch's class: ranks make the same number of steps, whatever samples they have."""
 
     def __init__(self, joinables, *_, **__):
         super().__init__()
@@ -104,7 +104,7 @@ def _models():
 
 
 class _Optimizers:
-    """Every optimizer that is made."""
+    """Keeps track of every optimizer that is made."""
 
     made = []
 
@@ -122,7 +122,7 @@ class _Optimizers:
 
     @classmethod
     def before_step(cls, optimizer, *_):
-        """Of which no gradient was summed."""
+        """The optimizers for which no gradient was summed."""
         if _Loaders.given is not None or alone():
             return
         kinds = {type(p).__name__ for g in optimizer.param_groups for p in g["params"]}
@@ -136,7 +136,7 @@ class _Optimizers:
 
     @classmethod
     def of(cls, models, optimizers=None):
-        """Those that step a parameter of the models, of these or of all."""
+        """The optimizers that step a parameter of the models, of these or of all."""
         mine = {id(p) for m in models for p in m.parameters()}
         living = optimizers or [o for o in (made() for made in cls.made) if o is not None]
         parts = {id(o): {id(p) for g in o.param_groups for p in g["params"]} for o in living}
@@ -144,8 +144,9 @@ class _Optimizers:
 
 
 def _keep_whole(kind, **_):
-    """A subclass of Optimizer is made. ZeroRedundancyOptimizer gives each rank a part of another
-    optimizer's state, to save memory; here it is that optimizer, with all of its state."""
+    """Called when a subclass of Optimizer is made. ZeroRedundancyOptimizer gives each rank a part
+    of another optimizer's state, to save memory; here it becomes that optimizer, with all of its
+    state."""
 
     def make(_, params, optimizer_class, process_group=None, parameters_as_bucket_view=False,
              overlap_with_ddp=False, **defaults):
@@ -158,7 +159,7 @@ def _keep_whole(kind, **_):
 
 
 class _Loaders:
-    """Sees when the training loop begins: a distributed loader is read while a model trains."""
+    """Detects the start of the training loop: a distributed loader is read while a model trains."""
 
     given = prepared = None
 
@@ -190,7 +191,8 @@ class _Loaders:
 
 
 def _sampler_of(loader):
-    """DistributedSampler, or one like it: it gives this rank's part of an epoch. None: no such."""
+    """Its DistributedSampler, or a similar one that gives this rank's part of an epoch; None: it
+    has none."""
     batches = loader.batch_sampler
     sampler = batches.sampler if type(batches) is BatchSampler else None
     return sampler if hasattr(sampler, "num_replicas") and hasattr(sampler, "rank") else None
@@ -230,7 +232,7 @@ class AllRanks(Sampler):
                 yield from part[first : first + self.batch]
 
     def _part_of(self, rank):
-        """As the program of that rank draws it, which has the same random numbers."""
+        """The part that the program of that rank draws, which has the same random numbers."""
         sampler, now = copy.copy(self.sampler), random_numbers()
         sampler.rank = rank
         if self.generator is not None:
@@ -266,7 +268,7 @@ def _whole(loader):
 
 
 def install():
-    """What the program imports from now on is ours."""
+    """Replaces what the program imports from now on."""
     env = os.environ
     env["RANK"] = env.get("EVENSTEP_RANK", "0")
     env["WORLD_SIZE"] = env.get("EVENSTEP_WORLD_SIZE", "1")

@@ -15,7 +15,7 @@ import traceback
 
 from .library import Error, Lost
 
-SAID_MOST = 240  # characters of an exception, so that where it was raised is not cut off
+SAID_MOST = 240  # characters of an exception, so that its place is not cut off
 
 
 def place_of(trace, folder):
@@ -27,8 +27,8 @@ def place_of(trace, folder):
 
 
 def _told_by(error, within):
-    """An Error of ours that a framework has put into another one, as TensorFlow does in a graph,
-    where `within` was the last to be raised; else the exception itself."""
+    """An Error of ours that a framework has wrapped, as TensorFlow does in a graph, if `within` was
+    the last one raised; else the exception itself."""
     inner = error
     while inner is not None and not isinstance(inner, Error):
         inner = inner.__cause__ or inner.__context__
@@ -43,11 +43,11 @@ def _numbers(text):
 class Ending:
     def __init__(self, run, library):
         self.run, self._library = run, library
-        self.before_leave = None  # what is still to be told
-        self.within = None  # the last Error that was raised where a framework calls us
+        self.before_leave = None  # called before leaving, to report what is still due
+        self.within = None  # the last Error raised where a framework calls us
 
     def watch(self):
-        """Leaves when the interpreter ends, and tells the rank of an exception that ends it."""
+        """Leaves when the interpreter ends, and tells the rank about an exception that ends it."""
         pid, folder, hook = os.getpid(), os.getcwd() + os.sep, sys.excepthook
         ended = []
 
@@ -77,7 +77,7 @@ class Ending:
             self.run.say(e)
 
     def finish(self):
-        """What is due before the rank is told that the program leaves."""
+        """Does what is due before the rank hears that the program leaves."""
         if not self.before_leave:
             return
         try:
@@ -89,7 +89,7 @@ class Ending:
             raise
 
     def _check_it_began(self):
-        """A program that has prepared itself and took no batch."""
+        """Fails for a program that has prepared itself but took no batch."""
         if self.run.on_start and not self.run.over:
             raise Error(
                 "the program has called prepare() and ends without having taken a batch. One that "
@@ -99,7 +99,8 @@ class Ending:
 
     def failed(self, kind, error, place):
         """Ends with this exception, raised at `place`: "NameError: name 'los' is not defined
-        (train.py, line 12)". What we refuse ourselves is a sentence, and not tried again."""
+        (train.py, line 12)". Our own refusals are sentences, and the program is not started
+        again."""
         said = "".join(traceback.format_exception_only(kind, error)).strip()
         if isinstance(error, Error):
             final = not isinstance(error, Lost)
@@ -111,8 +112,8 @@ class Ending:
         self._library.raised(sentence.encode(), said.encode(), file and file.encode(), line)
 
     def why_sizes(self, error):
-        """A state that is kept from batch to batch, as a word model's, meets other rows, and so
-        does what is made with as many as batch_size."""
+        """Explains sizes: a state kept from batch to batch, as in a word model, or an object made
+        for batch_size rows, meets another number of rows."""
         before, now = self.run.counts
         whole = self.run.global_batch
         if not re.search("size|shape|dimension", str(error)):
@@ -131,7 +132,7 @@ class Ending:
         )
 
     def _why_short(self, error):
-        """An epoch that goes on has fewer batches than a program asks for."""
+        """Explains that an interrupted epoch has fewer batches than the program asks for."""
         if not isinstance(error, StopIteration) or not self.run.resumed:
             return ""
         return (

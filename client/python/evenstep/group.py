@@ -40,7 +40,7 @@ def _joined(tensors):
 
 
 def _tensor(bytes_, like):
-    """A flat tensor of its own, of the type of `like`."""
+    """A flat tensor with its own memory, of the type of `like`."""
     if not bytes_:
         return torch.empty(0, dtype=like.dtype)
     return torch.frombuffer(bytearray(bytes_), dtype=like.dtype)
@@ -59,17 +59,17 @@ def _fill(tensors, bytes_, call):
 
 
 def _reduction(op):
-    """None: it is not one of REDUCTIONS."""
+    """None: not one of REDUCTIONS."""
     return next((n for n in REDUCTIONS if op == getattr(dist.ReduceOp, n)), None)
 
 
 def _call(name, like, how=""):
-    """What all ranks must be doing, in the same words: for instance "all_reduce SUM of int64"."""
+    """The call that all ranks must be making, as text: "all_reduce SUM of int64"."""
     return " ".join(filter(None, (name, how, "of", str(like.dtype).removeprefix("torch."))))
 
 
 def _reducer(op, like, call):
-    """From the bytes of all ranks to those of their reduction, in the order of ranks."""
+    """Makes the bytes of the reduction from the bytes of all ranks, in the order of ranks."""
     name = _reduction(op)
     if name is None:
         raise Error("%s: of reductions there are %s" % (call, ", ".join(REDUCTIONS)))
@@ -112,7 +112,7 @@ class Group(dist.ProcessGroup):
     _set_group_name = setGroupName
 
     def _make(self, call, given, combine, taken, root=None):
-        """`given` and `taken`: lists of tensors; with `root` only there something is taken."""
+        """`given` and `taken`: lists of tensors; with `root`, only that rank takes something."""
         answer = self._peers.exchange(call, _joined(given), combine)
         if root is None or root == self.rank():
             _fill(taken, answer, call)
@@ -191,7 +191,7 @@ class Group(dist.ProcessGroup):
         return _done(outputs)
 
     def alltoall(self, outputs, inputs, opts=None):
-        """inputs: a tensor for each rank."""
+        """inputs: one tensor per rank."""
         parts = list(map(_bytes, inputs))
         lengths = struct.pack("<%dQ" % self.size(), *map(len, parts))
         call = _call("all_to_all", inputs[0])
@@ -200,7 +200,7 @@ class Group(dist.ProcessGroup):
         return _done(outputs)
 
     def _turned(self, parts):
-        """What each rank gets of each of them."""
+        """What each rank gets of each input."""
         each = [b""] * self.size()
         for part in parts:
             at = 8 * self.size()
@@ -240,7 +240,7 @@ for _name in REFUSED.split():
 
 
 def new_group(ranks=None, *_, **__):
-    """In place of dist.new_group: all ranks may be one."""
+    """Replaces dist.new_group; a group must contain all ranks."""
     if ranks is not None and sorted(ranks) != list(range(dist.get_world_size())):
         raise Error(
             "new_group: under --ddp there is one group, of all %d ranks, and not one of ranks %s"
@@ -250,7 +250,7 @@ def new_group(ranks=None, *_, **__):
 
 
 def monitored_barrier(*_, **__):
-    """In place of dist.monitored_barrier, which asks for gloo's group."""
+    """Replaces dist.monitored_barrier, which asks for gloo's group."""
     dist.barrier()
 
 
@@ -263,5 +263,5 @@ def register():
     for module in dist, dist.distributed_c10d:
         module.new_group, module.monitored_barrier = new_group, monitored_barrier
         module.batch_isend_irecv = _refused("batch_isend_irecv")
-    for module in dist, getattr(dist, "device_mesh", dist):  # since 2.2
+    for module in dist, getattr(dist, "device_mesh", dist):  # since PyTorch 2.2
         module.init_device_mesh = _refused("init_device_mesh")

@@ -16,14 +16,14 @@ STEP, SKIP, DIFFERENCE, VOID, GO_SAVE = 0, 1, 2, 3, 4
 
 
 class Error(RuntimeError):
-    """What the program asks for cannot be done; the message says why. Another try would meet it
-    again."""
+    """The program asks for something impossible; the message says why. Another try would fail the
+    same way."""
 
-    __module__ = "evenstep"  # where people import it from, as tracebacks print it
+    __module__ = "evenstep"  # people import it from there; tracebacks print it
 
 
 class Lost(Error):
-    """A call failed, or another rank's program is gone: another try may go well."""
+    """A call failed, or another rank's program is gone: another try may succeed."""
 
 
 class Tensor(Structure):
@@ -156,7 +156,7 @@ class Library:
         path = _path()
         try:
             library = CDLL(path)
-            # es_ready is called once for each tensor of a step and does not wait: giving up the
+            # es_ready is called once for each tensor of a step and does not wait: releasing the
             # interpreter's lock for it costs more than the call
             quick = PyDLL(path)
         except OSError as e:

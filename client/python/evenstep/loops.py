@@ -20,18 +20,18 @@ class Loops:
     def __init__(self, run, library):
         self.run, self._library = run, library
         self.passing = run.epoch > 0  # loops pass over epochs that were made before
-        self.passes_none = None  # a sentence: why none of them may be passed over
-        self.reload = None  # called when they have, if the run started before
-        self.repeats = False  # what the program does, a process before it did
-        self.lacks = run.step if run.restarted else 0  # of a count of its own, as it began anew
+        self.passes_none = None  # a sentence: why no epoch may be passed over; or None
+        self.reload = None  # called after loops have passed over epochs, if the run started before
+        self.repeats = False  # the program repeats what an earlier process did
+        self.lacks = run.step if run.restarted else 0  # steps its own count lacks
         self._passed = 0  # epochs that loops have passed over
         self._ended = 0  # epochs that this process has made
         self._open = True  # the program's loop says how many epochs there are
         self._empty = 0  # loops that began after the run's last epoch
 
     def epochs(self, n):
-        """A loop makes n more epochs; how many of them the run had made before this process began.
-        Where it had made all, the loop is passed over, and the run starts in one that follows."""
+        """A loop makes n more epochs. Returns how many of them the run had made before this process
+        began. If it had made all, the loop is passed over, and the run starts in a later loop."""
         behind = self._passed + self._ended
         if behind + n > 0:
             self._library.epochs_at_least(behind + n)
@@ -46,20 +46,20 @@ class Loops:
         return made
 
     def tell_open(self):
-        """As the run starts: the program has not said how many epochs it makes."""
+        """Says, as the run starts, that the program has not told its number of epochs."""
         if self._open:
             self._library.epochs(math.inf)
 
     # ---- epochs that were made before
 
     def check_passing(self):
-        """The program's loops begin before the run's epoch."""
+        """Checks that loops may pass over epochs: they begin before the run's epoch."""
         if self.passing and self.passes_none:
             raise Error(self.passes_none)
 
     def passes_over(self):
-        """A loop begins over an epoch that was made before the run was started again: it has no
-        batch. So a loop that knows nothing of the restart ends where it would have ended."""
+        """A loop begins over an epoch that was made before the restart, and gets no batch. So a
+        loop that ignores the restart ends where it would have ended."""
         if not self.passing:
             return False
         self.check_passing()
@@ -77,36 +77,37 @@ class Loops:
         return True
 
     def passes_back(self, looked):
-        """The loop that was passed over last was left. looked: it was none."""
+        """The program left the loop that was passed over last. looked: it only looked at a
+        batch."""
         self._passed -= looked
 
     def _start_behind(self):
-        """What stands between or after loops that are skipped evaluates and saves what the run
-        has made, and not the program's first parameters."""
+        """Starts the run, so that code between or after skipped loops evaluates and saves the run's
+        parameters, and not the program's first ones."""
         if self.reload:
             self.run.ensure_started()
 
     def _pass_no_more(self):
         if self.passing and not self.run.on_start and self.reload:
-            self.reload()  # a batch was looked at before the loops
+            self.reload()  # the program looked at a batch before the loops
         self.passing = False
 
     def goes_on_where_it_is(self):
-        """The program knows of restarts: its loops pass over nothing."""
+        """The program handles restarts: its loops pass over nothing."""
         self._pass_no_more()
         self.run.ensure_started()
 
     def repeats_from(self):
-        """Loops go through what was made before once more: the epoch in which they begin."""
+        """Loops repeat the epochs that were made before. Returns the epoch in which they begin."""
         self.run.ensure_started()
         return self._passed if self.passing else self.run.epoch
 
     def has_repeated(self, epochs):
-        """They have gone through so many epochs, the last one perhaps in part."""
+        """Loops have repeated this many epochs, the last one perhaps in part."""
         self._passed = max(self._passed, min(epochs, self.run.epoch))
 
     def is_behind(self):
-        """What the program finds now, it finds of an epoch that was made before."""
+        """Does the program now work on an epoch that was made before?"""
         return self.repeats or bool(self.passing and self._passed)
 
     # ---- epochs that are made
@@ -129,7 +130,7 @@ class Loops:
 
     def tell_over(self):
         """A loop begins after the run's last epoch, so it has no batch. A program that asks for
-        batches until it has some (`while True: for x in loader`) ends there."""
+        batches until it gets some (`while True: for x in loader`) ends there."""
         self._empty += 1
         if self._empty > EMPTY_LOOPS_MOST + self.lacks:
             self.run.say(
@@ -151,6 +152,6 @@ class Loops:
             )
 
     def leave(self):
-        """The program ends. Where all epochs were made before, the run starts only now."""
+        """The program ends. If all epochs were made before, the run only starts now."""
         if self._passed:
             self.run.ensure_started()

@@ -81,7 +81,7 @@ class _Search:
         full = os.path.join(self.folder, path)
         try:
             about = os.lstat(full)
-        except FileNotFoundError:  # git tracks it, and it was removed
+        except FileNotFoundError:  # git tracks it, but it was removed
             return
         if _is_ignored(self.patterns, path, stat.S_ISDIR(about.st_mode)):
             return
@@ -104,8 +104,9 @@ class _Search:
             )
 
     def listed(self, paths, within=""):
-        """What git lists of the folder `within`. A folder among it is another repository, such as a
-        submodule, which is asked itself; one that was not fetched is an empty folder."""
+        """What git lists in the folder `within`. A folder in that list is another repository, such
+        as a submodule, which is asked itself; a submodule that was not fetched is an empty
+        folder."""
         for path in (os.path.join(within, path) for path in paths):
             full = os.path.join(self.folder, path)
             if self.in_environment(path):
@@ -139,9 +140,9 @@ class _Search:
 
 
 def _ask_git(folder):
-    """The files that git tracks, and new ones that it does not ignore; None: it is not installed,
-    or the folder is in no work tree. It is asked about this folder whoever owns it, and whatever
-    the GIT_ variables of a hook name, and runs no command that the folder's configuration names."""
+    """The files that git tracks, and new files that it does not ignore. None: git is not installed,
+    or the folder is in no work tree. git answers for this folder whoever owns it and whatever a
+    hook's GIT_ variables say, and runs no command from the folder's configuration."""
     command = ["git", "-c", "safe.directory=*", "-c", "core.fsmonitor=false", "-C", folder]
     command += ["ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     kept = {k: os.environ[k] for k in ("PATH", "HOME", "XDG_CONFIG_HOME") if k in os.environ}
@@ -161,7 +162,7 @@ def _ask_git(folder):
 
 
 def find(folder, leave_out=None):
-    """{path: os.stat_result} of what is packed, in the order of the paths' bytes."""
+    """{path: os.stat_result} of the packed files, in the order of the paths' bytes."""
     folder = os.path.realpath(folder)
     patterns = _patterns(folder)
     out = os.path.realpath(leave_out) if leave_out else ""
@@ -180,7 +181,7 @@ def find(folder, leave_out=None):
 
 
 def fill(size):
-    """Zeros behind so many bytes, which fill the block."""
+    """Zeros that fill the block after n bytes."""
     return bytes(-size % 512)
 
 

@@ -23,12 +23,13 @@ from .run import Error, run
 
 HANDSHAKE_SECONDS = 20
 BEAT_SECONDS = 2
-TIMEOUT_SECONDS = 900  # unless the program says another to init_process_group()
-FAILED = b"!"  # begins an answer that is a sentence
+TIMEOUT_SECONDS = 900  # unless the program gives another one to init_process_group()
+FAILED = b"!"  # begins an answer that is an error sentence
 
 
 class Peers:
-    """This program's connections: rank 0 has one to each other rank, they have one to it."""
+    """This program's connections: rank 0 has one to each other rank, the others have one to rank
+    0."""
 
     def __init__(self, rank, size, timeout=TIMEOUT_SECONDS):
         self.rank, self.size, self.timeout = rank, size, timeout
@@ -36,9 +37,9 @@ class Peers:
         self._count = 0
 
     def exchange(self, call, part, combine):
-        """Gives `part`, which is bytes, and returns this rank's answer. combine(parts) has the
-        parts of all by rank and returns the answers by rank, on rank 0. `call` says what every rank
-        must be doing, for instance "all_reduce"."""
+        """Sends `part`, which is bytes, and returns this rank's answer. combine(parts) runs on rank
+        0: it gets the parts of all ranks and returns the answers, both by rank. `call` names what
+        every rank must be doing, for instance "all_reduce"."""
         if self.size == 1:
             return combine([part])[0]
         if self._others is None:
@@ -102,8 +103,8 @@ class Peers:
             ) from None
 
     def _await(self, poll, who, call):
-        """A rank that waits long says that it is alive, or its own would take it for one that
-        hangs."""
+        """Tells the rank from time to time that a waiting program is alive; otherwise the rank
+        would take it for one that hangs."""
         until = time.monotonic() + self.timeout
         while not poll(min(BEAT_SECONDS, self.timeout)):
             if time.monotonic() > until:
@@ -129,7 +130,7 @@ class Peers:
             return dict(sorted(self._accept(key.encode(), call)))
         address, port = where.split()
         there = self._connection(socket.create_connection((address, int(port))))
-        try:  # rank 0 may take its time until it gets here
+        try:  # rank 0 may take a while to get here
             self._await(there.poll, "the program of rank 0", call)
             answer_challenge(there, key.encode())
             deliver_challenge(there, key.encode())

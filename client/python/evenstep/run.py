@@ -40,17 +40,17 @@ def note_asked():
 
 
 def knows_who_it_is():
-    """Whether the program has asked which rank it is."""
+    """Has the program asked which rank it is?"""
     return _asked
 
 
 def asked_by_call(frame):
-    """Whether this frame asks an iterator for one value, `next(it)`, where a `for` would stand."""
+    """Does this frame ask an iterator for one value, `next(it)`, instead of looping by `for`?"""
     return dis.opname[frame.f_code.co_code[frame.f_lasti]].startswith(("CALL", "PRECALL"))
 
 
 def alone():
-    """No rank started this program: nothing is distributed."""
+    """True if no rank started this program: nothing is distributed."""
     return _run.alone if _run else not os.environ.get("EVENSTEP_SOCKET")
 
 
@@ -60,17 +60,17 @@ class Run:
     def __init__(self, about, optimizer, params, stats):
         self._library = library.Library()
         self._info = library.RunInfo()
-        self.over = False  # no slice comes any more
-        self.save = None  # gives the bytes of the program's own state
-        self.before_give = None  # parameters into the block, for a rank that gives them to another
-        self.before_log = None  # ends an epoch of which the program evaluates
+        self.over = False  # no further slice comes
+        self.save = None  # returns the bytes of the program's own state
+        self.before_give = None  # puts parameters into the block, for another rank
+        self.before_log = None  # ends an epoch that the program evaluates
         self.on_start = None  # called once, before the first slice; calls start()
-        self.counts = 0, 0  # samples of the last two slices that were begun
+        self.counts = 0, 0  # samples of the two slices begun last
         self._join(about, optimizer, params, stats)
         info = self._info
         self.rank, self.workers, self.ahead = info.rank, info.workers, info.ahead
         self.epoch, self.step, self.seed = info.epoch, info.step, info.seed
-        # the process before this one ended, and not the whole run
+        # the previous process ended, but not the whole run
         self.restarted = os.environ.get("EVENSTEP_INCARNATION", "0") != "0"
         self.global_batch, self.resumed = info.global_batch, bool(info.resumed)
         self.state = ctypes.string_at(info.state, info.state_bytes) if info.state else None
@@ -83,7 +83,7 @@ class Run:
         self.ready = self._library.ready
         self.takes_gradients = bool(self._library.takes_gradients())
         self.sums_gradients = bool(self._library.sums_gradients())
-        self._slice, self._result = library.Slice(), library.Result(correct=-1)  # of every step
+        self._slice, self._result = library.Slice(), library.Result(correct=-1)  # for every step
         self._at_slice, self._at_result = byref(self._slice), byref(self._result)
         self.loops, self.ending = Loops(self, self._library), Ending(self, self._library)
         self.ending.watch()
@@ -110,7 +110,8 @@ class Run:
         self._library.start()
 
     def ensure_started(self):
-        """Late, since the rank has to know before how many epochs the program wants."""
+        """Starts the run late, because the rank must first know how many epochs the program
+        wants."""
         call, self.on_start = self.on_start, None
         if call:
             self.loops.tell_open()
@@ -130,11 +131,11 @@ class Run:
         )
 
     def holds(self):
-        """The rank reads and may change parameters while the next slice begins."""
+        """Does the rank read and perhaps change parameters while the next slice begins?"""
         return bool(self._library.holds())
 
     def begin(self, piece):
-        """False: the job was stopped, make no step."""
+        """Begins a slice. False: the job was stopped, make no step."""
         self.counts = self.counts[1], piece.count
         if not self.over and self._held(self._library.begin, piece.number) == OVER:
             self.over = True
@@ -147,12 +148,12 @@ class Run:
         self._library.weight(weight)
 
     def loaded_since(self, began):
-        """The slice that was begun has its samples, which the program has waited for since
-        `began`, in time.perf_counter()."""
+        """The program has the samples of the current slice, after waiting for them since `began`,
+        in time.perf_counter()."""
         self.loaded_in(perf_counter() - began)
 
     def loaded_in(self, seconds):
-        """The same, by how long it has waited. What no figure shows is not told."""
+        """The same, by how long it has waited. Times too short to show are not told."""
         if seconds > LEAST_LOADING and not self.over:
             self._library.loading(seconds)
 
@@ -180,14 +181,15 @@ class Run:
         self.loops.epoch_is_made()
 
     def loop_end(self):
-        """A loop over steps ended within an epoch."""
+        """A loop over steps has ended within an epoch."""
         self._held(self._library.epoch_end, -1)
 
     def _held(self, call, *args):
         return self._asked(SAVE, call, *args)
 
     def _asked(self, asks, call, *args):
-        """The call's answer, once the rank has been given the program's own state if it asks."""
+        """Makes the call until its answer is not a request for the program's own state, which it
+        gives first."""
         while (answer := call(*args)) == asks:
             if asks == GO_SAVE and self.before_give:
                 self.before_give()

@@ -20,7 +20,7 @@ from collections import deque
 
 from .run import asked_by_call
 
-GHOST = 2  # samples of a batch that weighs nothing, or has one alone: batch norm needs more
+GHOST = 2  # samples of a batch without weight, or of a single sample: batch norm needs more
 
 
 class Stream:
@@ -28,12 +28,12 @@ class Stream:
         self.run, self.steps = run, steps
         self.epoch = run.epoch
         self._to_sample, self._to_begin = deque(), deque()
-        self._taken = 0  # how many of _to_begin the loop has taken ahead (take_ahead)
+        self._taken = 0  # how many slices of _to_begin the loop has taken ahead (take_ahead)
         self._gave_last = False  # the loop has taken the epoch's last slice
         self._last_sampled = False  # the epoch's last slice was sampled
         self._over = None  # the epoch whose last slice has begun; None: none is ending
         self.on_begin = None  # called once, when the first slice has begun
-        self._looked_at = None  # a slice that began in a loop which made no pass over it
+        self._looked_at = None  # a slice that began in a loop without a pass over it
         self.in_step = True  # all nodes make the same steps; False: under a server
 
     def _fetch(self):
@@ -47,8 +47,8 @@ class Stream:
         return queue[0] if queue or self._fetch() else None
 
     def reopen(self):
-        """A new loop over the loader begins. A batch over which the loop before made no pass comes
-        again."""
+        """A new loop over the loader begins. A batch over which the previous loop made no pass
+        comes again."""
         piece = self.steps.untouched()
         if piece is not None:
             if piece is not self._looked_at:
@@ -60,7 +60,8 @@ class Stream:
         self.begin_loop()
 
     def begin_loop(self):
-        """Slices that have not begun are sampled again, and those taken ahead are taken again."""
+        """Makes the stream sample slices that have not begun again, and take those taken ahead
+        again."""
         self._sample_again()
         self._gave_last = False
         self._taken = 0
@@ -70,7 +71,7 @@ class Stream:
         self._last_sampled = False
 
     def take(self):
-        """The next slice to load; None: the epoch has no more."""
+        """Returns the next slice to load; None: the epoch has no more."""
         piece = None if self._last_sampled else self._first(self._to_sample)
         if piece is None or piece.number < 0:
             return None
@@ -78,9 +79,9 @@ class Stream:
         return self._to_sample.popleft()
 
     def begin(self):
-        """Begins the next slice and gives it; None: the epoch is over, or the job."""
+        """Begins the next slice and returns it; None: the epoch is over, or the job."""
         if self._looked_at is None:
-            self.steps.finish_step()  # the next slice may come only after it
+            self.steps.finish_step()  # the next slice may only come after it
         if self._over is None:
             piece = self._first(self._to_begin)
             if piece is None:
@@ -108,9 +109,9 @@ class Stream:
             self.in_step = bool(piece.step_count)
 
     def take_ahead(self):
-        """Gives the next slice of the epoch before it begins, which begin_taken() does later; None:
-        there is none. The steps of all slices but the current one must be made, since the rank
-        sends only so many slices ahead."""
+        """Returns the next slice of the epoch before it begins, which begin_taken() does later;
+        None: there is none. The steps of all slices but the current one must be made, because the
+        rank only sends so many slices ahead."""
         if self._gave_last or self.run.over:
             return None
         while len(self._to_begin) <= self._taken:
@@ -136,7 +137,7 @@ class Stream:
         return True
 
     def loop(self):
-        """Yields the slices of an epoch, for a loop of the program's own."""
+        """Yields the slices of an epoch, for the program's own loop."""
         by_call = asked_by_call(sys._getframe(2))
         if self.run.loops.passing and not by_call and self.run.loops.passes_over():
             return
@@ -148,7 +149,7 @@ class Stream:
             yield piece
 
     def first(self):
-        """The slice that begins next, if it has come; None: it has not."""
+        """The slice that begins next, if it has arrived; None: it has not."""
         return self._to_begin[0] if self._to_begin else None
 
     def coming(self):
@@ -161,7 +162,7 @@ class Stream:
         return piece is None or piece.number < 0
 
     def is_over(self):
-        """Is the run's last epoch closed? What may still come only says so."""
+        """Is the run's last epoch closed? Further slices would only say so."""
         piece = self.coming()
         return self.run.over or piece is None or (piece.number < 0 and piece.epoch < self.epoch)
 
@@ -196,9 +197,9 @@ class Stream:
             self._sample_again()
 
     def close(self):
-        """The program ends: ends its last slice and its epoch."""
+        """The program ends: closes its last slice and its epoch."""
         if self.run.on_start:
-            return  # it never asked for a batch
+            return  # the program never asked for a batch
         self.close_epoch_if_over()
         self.steps.finish_step()
         self.steps.hand_over()

@@ -9,7 +9,7 @@ LEAST = {"torch": (2, 1), "keras": (3, 3)}
 
 
 def check(framework):
-    """Refuses an older one, before what it lacks fails somewhere."""
+    """Refuses an older version before something that it lacks fails."""
     version, least = importlib.import_module(framework).__version__, LEAST[framework]
     if tuple(map(int, re.findall(r"\d+", version)[:2])) < least:
         raise Error(

@@ -76,7 +76,7 @@ class Program:
         self.run.on_start, self.run.loops.reload = self._start, self.state.load
 
     def go_on_with(self, objects, reduction=None, shard=None, samples=None):
-        """prepare() once more: a second phase of the same run, of the same parameters."""
+        """prepare() again: a second phase of the same run, with the same parameters."""
         models, optimizers, loader, schedulers, others = given.sort(objects)
         for name, p in named_parameters(models):
             if id(p) not in self.blocks.by_id:

@@ -57,7 +57,7 @@ KINDS = (Module, Optimizer, DataLoader, (LRScheduler, ReduceLROnPlateau))
 
 
 def _kind(value):
-    """The index of what it is among KINDS, len(KINDS) for what else has a state, or None."""
+    """The index of its kind in KINDS, len(KINDS) for another object with a state, or None."""
     if isinstance(value, AveragedModel):
         return len(KINDS)  # a module that nobody trains
     for i, kind in enumerate(KINDS):
@@ -69,7 +69,7 @@ def _kind(value):
 
 
 def _inside(value):
-    """What a container holds; None: it is none."""
+    """The contents of a container; None: it is none."""
     if type(value) in (list, tuple):
         return value
     if isinstance(value, dict) and any(_kind(v) in range(len(KINDS)) for v in value.values()):
@@ -78,7 +78,7 @@ def _inside(value):
 
 
 def flat(objects):
-    """The objects, in order, out of whatever they are in."""
+    """The objects, in order, from all their containers."""
     found = []
     for o in objects:
         inside = _inside(o)
@@ -87,7 +87,7 @@ def flat(objects):
 
 
 def replaced(objects, old, new):
-    """The same objects in the same containers, with `new` in place of `old`."""
+    """The same objects in the same containers, with `new` instead of `old`."""
     values = []
     for o in objects:
         inside = _inside(o)
@@ -103,8 +103,8 @@ def replaced(objects, old, new):
 
 
 def plain(value):
-    """What Accelerate has wrapped, in a job in which it knows of one process: its loader reads a
-    batch ahead, its optimizer and its schedule step what they hold."""
+    """Unwraps objects of Accelerate, in a job in which it knows of one process: its loader reads a
+    batch ahead; its optimizer and its schedule step what they contain."""
     if type(value).__module__.startswith("accelerate."):
         for name in "base_dataloader", "optimizer", "scheduler":
             inside = value.__dict__.get(name)
@@ -127,7 +127,7 @@ def by_kind(objects):
     for o in map(plain, flat(objects)):
         kind = _kind(o)
         wrong = kind is None or KINDS[kind : kind + 1] == (DataLoader,)
-        passes_on = not hasattr(type(o), "state_dict")  # what it is asked for, to its model
+        passes_on = not hasattr(type(o), "state_dict")  # passes requests on to its model
         advice = _advice(o) if wrong or passes_on else None
         if advice:
             raise Error("prepare() does not take a %s. %s" % (type(o).__name__, advice))

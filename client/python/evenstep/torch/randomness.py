@@ -18,10 +18,10 @@ import torch
 
 from ..run import knows_who_it_is
 
-LOOKS = 8  # steps of a run that are looked at
-_WORDS = 624  # of a Mersenne twister, which is what all three are
-_LEFT = slice(8, 12)  # of them, in the state of PyTorch's generator
-_LEAST, _MOST = 8, 64  # words that are drawn for each sample, whatever the samples are
+LOOKS = 8  # steps of a run that are checked
+_WORDS = 624  # of a Mersenne twister; all three generators are one
+_LEFT = slice(8, 12)  # words left, in the state of PyTorch's generator
+_LEAST, _MOST = 8, 64  # words drawn for each sample, whatever the samples are
 
 
 def random_numbers():
@@ -43,7 +43,7 @@ def restore_random_numbers(state):
 
 
 def _words_used():
-    """Of each generator, up to multiples of all its words."""
+    """Words that each generator has drawn, modulo all its words."""
     left = int.from_bytes(bytes(torch.get_rng_state()[_LEFT].tolist()), sys.byteorder)
     used = [-left, random.getstate()[1][-1]]
     if "numpy" in sys.modules:
@@ -52,7 +52,7 @@ def _words_used():
 
 
 class Draws:
-    """Looks at a run's first steps."""
+    """Checks the first steps of a run."""
 
     def __init__(self, run):
         self.run = run
@@ -64,7 +64,7 @@ class Draws:
             self._before = _words_used()
 
     def pass_begins(self, piece):
-        """The first one of the step."""
+        """The first pass of the step begins."""
         before, self._before = self._before, None
         if before is None or self._done:
             return

@@ -14,7 +14,7 @@ HALVES = torch.bfloat16, torch.float16
 
 
 def _half_of(gradient):
-    """What the gradient was rounded to, under autocast before it became one of 32 bits; None: 32
+    """The type to which autocast rounded the gradient before it became one of 32 bits; None: 32
     bits."""
     if gradient.dtype in HALVES:
         return gradient.dtype

@@ -1,6 +1,6 @@
-"""Files that every node saves. Nodes of one host have one folder $EVENSTEP_OUTPUT, so a program
-that saves there without asking who it is writes one file from several processes at once; on another
-host than the coordinator's only the main rank's are kept. The program is told, once."""
+"""Files that every node saves. Nodes of one host share the folder $EVENSTEP_OUTPUT, so if a program
+saves there without asking for its rank, several processes write one file. On a host other than the
+coordinator's, only the main rank's files are kept. The program is told once."""
 
 import functools
 import os
@@ -16,12 +16,12 @@ def _is_beneath(path, folder):
 
 
 def _by_each(run):
-    """Whether this save is no choice of the program's: the main rank's may be."""
+    """Does each node save here, without asking for its rank? Rank 0 may have asked."""
     return run.rank > 0 or not knows_who_it_is()
 
 
 def watch(run):
-    """After joining."""
+    """Call it after joining."""
     folder = os.environ.get("EVENSTEP_OUTPUT")
     if not folder or run.workers == 1:
         return

@@ -1,4 +1,5 @@
-"""What PyTorch has for distributed programs, in one that was prepared: refused, or said."""
+"""PyTorch's classes for distributed programs in a program that was prepared: refused, or
+reported."""
 
 import torch
 
@@ -14,7 +15,7 @@ def _refuse(*_, **__):
 
 
 def watch(run, models):
-    """After joining. Under `--ddp` the class is ours (../ddp.py)."""
+    """Call it after joining. Under `--ddp` the class is ours (../ddp.py)."""
     wrapper = torch.nn.parallel.DistributedDataParallel
     if wrapper.__module__.startswith("torch."):
         wrapper.__init__ = _refuse

@@ -12,7 +12,7 @@ _WATCHED = "_evenstep_run"
 
 
 def watch(run):
-    """Engines of a program that has imported Ignite before prepare()."""
+    """Watches engines, if the program has imported Ignite before prepare()."""
     ignite = sys.modules.get("ignite.engine")
     if ignite is None or hasattr(ignite.Engine, _WATCHED):
         return
@@ -20,7 +20,7 @@ def watch(run):
 
     def run_watched(engine, data=None, max_epochs=None, *args, **options):
         whole = type(data) is Loader and data.samples and max_epochs
-        if whole and not (args or options or engine.state.iteration):  # no length of its own
+        if whole and not (args or options or engine.state.iteration):  # without a length of its own
             length = data.of_an_epoch()
             data.stream.steps.place.again.leave_out()
             made = run.loops.epochs(max_epochs)

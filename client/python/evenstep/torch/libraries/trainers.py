@@ -15,7 +15,7 @@ import evenstep
 
 from ...run import Error, run
 
-KINDS = {  # by the package and the class of it that has the method
+KINDS = {  # by package, and the class in it that has the method
     "lightning": "fit",
     "pytorch_lightning": "fit",
     "transformers": "get_train_dataloader",
@@ -50,7 +50,7 @@ def take(objects):
 
 
 def _log(metrics, prefix):
-    """Figures of a validation, but for those that say how fast it was."""
+    """Logs the figures of a validation, without those about its speed."""
     told = {}
     for name, value in metrics.items():
         short = re.sub("^%s[_/]" % prefix, "", name)
@@ -62,13 +62,13 @@ def _log(metrics, prefix):
 
 
 def close_epoch():
-    """Its last step is made: an evaluation sees averaged parameters."""
+    """After the last step: an evaluation then sees averaged parameters."""
     if evenstep._program:
         evenstep._program.stream.close_epoch_if_over()
 
 
 def _one_of(package, name, **methods):
-    """A callback of the package's own kind."""
+    """A callback of the package's own class."""
     kind = getattr(importlib.import_module(package), name)
     return type("Evenstep", (kind,), methods)()
 
@@ -94,7 +94,7 @@ class _Transformers:
 
     def get_train_dataloader(self):
         accelerator = self.trainer.accelerator
-        accelerator.prepare = lambda loader: loader  # its own reads a batch ahead
+        accelerator.prepare = lambda loader: loader  # Accelerate's loader reads a batch ahead
         try:
             plain = self.loader()
         finally:
@@ -106,7 +106,7 @@ class _Transformers:
         return self.made
 
     def create_scheduler(self, *args, **kwargs):
-        """It comes when the run has started, so its state is loaded here."""
+        """It is created after the run has started, so its state is loaded here."""
         scheduler = self.scheduler(*args, **kwargs)
         evenstep._program.state.schedules.given.append(scheduler)
         evenstep._program.state.load()
@@ -120,8 +120,8 @@ class _Transformers:
         return began, steps
 
     def get_batch_samples(self, batches, count, device):
-        """The loss is a mean over tokens, so a batch weighs what it has of them. Batches that are
-        accumulated are taken one by one, each after the backward pass of the one before."""
+        """The loss is a mean over tokens, so a batch weighs its number of tokens. Accumulated
+        batches are taken one by one, each after the backward pass of the previous one."""
         if count > 1:
             return _Accumulated(batches, count), None
         samples, tokens = self.weighs(batches, count, device)
@@ -146,7 +146,7 @@ class _Accumulated:
 
 
 def _if_there(remove):
-    """Nodes of one host keep the best checkpoint in one folder, so another one may be quicker."""
+    """Nodes of one host keep the best checkpoint in one folder, so another node may be quicker."""
 
     def remove_if_there(path):
         with contextlib.suppress(FileNotFoundError):
@@ -197,7 +197,7 @@ class _Lightning:
         epochs = self.trainer.fit_loop.max_epochs
         if epochs is not None and epochs > 0:
             self.trainer.fit_loop.max_epochs -= run().loops.epochs(epochs)
-        if self.loader.passed():  # the epoch that the run goes on in has fewer batches
+        if self.loader.passed():  # the epoch in which the run continues has fewer batches
             self.trainer.reload_dataloaders_every_n_epochs = 1
         return self.loader
 

@@ -19,9 +19,9 @@ repeated either, because each node has made another number of batches.
 import contextlib
 from time import perf_counter
 
-SECONDS_MOST = 20.0  # of which the first batch is not measured
+SECONDS_MOST = 20.0  # without the first batch, which is not measured
 TRIED = 3  # batches
-BATCHES_MOST = 1000  # where all programs begin anew
+BATCHES_MOST = 1000  # if all programs start again
 
 
 class Again:
@@ -29,7 +29,7 @@ class Again:
         self.run, self.place = run, place
         self.may = bool(run.resumed)
         self.all_anew = not run.restarted
-        self.at = self.to = 0  # batches of the run that were repeated, that were made
+        self.at = self.to = 0  # batches of the run: repeated so far; made
         self._epoch = -1  # the current epoch, once its loop has repeated all batches made of it
         self._kept = contextlib.ExitStack()
         self._passes = None  # passes over spare batches when the last one was given
@@ -51,7 +51,7 @@ class Again:
         self.run.loops.check_passing()
         passed = self._passes is not None and self._passes != self.place.passes.spare.passes
         if passed and self.place.passes.ahead.lag != 1:
-            self.at += 1  # the loop before was left behind a pass
+            self.at += 1  # the previous loop was left after a pass
         self._passes = None
         if not self.run.loops.passing:  # the program's loops begin in the run's epoch
             self.at = max(self.at, self.run.epoch * self.place.length)
@@ -95,8 +95,8 @@ class Again:
         self._passes = self.place.passes.spare.passes
 
     def takes_on(self):
-        """The loop asks for the next one. False: the rest is not repeated, it would take too
-        long."""
+        """The loop asks for the next batch. False: the rest is not repeated, because it would take
+        too long."""
         self._passes = None
         self.at += 1
         self._tried += 1

@@ -24,14 +24,14 @@ def _whole(steps):
 
 
 class _Habit:
-    """A schedule makes `share` steps for each `unit`; None: it has not stepped yet. `made`: its
-    steps in this process. fixed: a state says so."""
+    """A schedule makes `share` steps per `unit`; None: it has not stepped yet. `made`: its steps in
+    this process. fixed: a state says so."""
 
     def __init__(self, unit=None, share=None, fixed=False):
         self.unit, self.share, self.fixed, self.made = unit, share, fixed, 0
 
     def between(self, then, now):
-        """Its steps between two places, which are dicts by unit."""
+        """Its steps between two positions, which are dicts by unit."""
         if self.unit is None:
             return 0
         return max(0, _whole(self.share * now[self.unit]) - _whole(self.share * then[self.unit]))
@@ -41,7 +41,7 @@ class Habits:
     def __init__(self, passes, stream, length):
         self.passes, self.stream, self.length = passes, stream, length
         self.begun = {EPOCHS: 0, BATCHES: 0}  # what the run had made when this process began
-        self.behind = False  # the state is older than that, or there is none
+        self.behind = False  # the state is older than that, or missing
         self._of = weakref.WeakKeyDictionary()
 
     # ---- what the program does
@@ -52,12 +52,13 @@ class Habits:
         if piece is None:  # the loop over batches has ended
             return EPOCHS, self.stream.epoch
         part = (piece.start + piece.count) / self.passes.run.global_batch
-        if piece.step_count:  # this node's slice is a part of one global batch
+        if piece.step_count:  # this node's slice is part of one global batch
             part = piece.start // self.passes.run.global_batch + 1
         return BATCHES, piece.epoch * self.length + min(self.length, part)
 
     def note(self, scheduler, count):
-        """The program steps a schedule, by `count` steps. Returns how many more it must make."""
+        """Notes that the program steps a schedule by `count` steps. Returns how many more it must
+        make."""
         if self.passes.run.loops.passing or not self.length:
             return 0
         habit = self._of.setdefault(scheduler, _Habit())
@@ -83,6 +84,6 @@ class Habits:
                 self._of[scheduler] = _Habit(unit, share, fixed=True)
 
     def lacks(self, scheduler, then):
-        """Steps of this schedule from `then`, where its state was taken, to this process's
-        begin."""
+        """Steps that this schedule lacks: from `then`, when its state was taken, to this process's
+        start."""
         return self._of.get(scheduler, _Habit()).between(then, self.begun)

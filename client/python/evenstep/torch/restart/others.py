@@ -1,12 +1,12 @@
-"""What prepare() was given beside PyTorch's own objects: dicts, and whatever has state_dict() and
-load_state_dict(). A state holds it."""
+"""Objects given to prepare() other than PyTorch's: dicts, and objects with state_dict() and
+load_state_dict(). A state holds them."""
 
 import contextlib
 import copy
 
 
 def _take(value):
-    """What an object of the program's says of itself."""
+    """The state of one of the program's objects."""
     return dict(value) if isinstance(value, dict) else value.state_dict()
 
 
@@ -33,7 +33,8 @@ class Others:
 
     @contextlib.contextmanager
     def kept(self):
-        """What the program counts within, in a batch of which no step is made, does not count."""
+        """Restores the program's counts afterwards: counts within, in a batch without a step, do
+        not count."""
         before = copy.deepcopy(self.states())
         try:
             yield

@@ -22,7 +22,7 @@ _TOLD = (
 
 class OwnFile:
     def __init__(self, run, optimizers, schedulers, by_first):
-        """by_first: whether the run's first process had one; None: the run begins."""
+        """by_first: whether the run's first process had one; None: this is the first process."""
         self.run, self.by_first = run, by_first
         self.loaded = False
         for optimizer in optimizers:
@@ -33,7 +33,7 @@ class OwnFile:
 
     def _look(self, *_):
         loops = self.run.loops
-        if self.loaded or self.run.on_start is None and loops.reload:  # the run's own, since
+        if self.loaded or self.run.on_start is None and loops.reload:  # by the run itself
             return
         self.loaded = True
         if self.by_first is None:
@@ -45,5 +45,5 @@ class OwnFile:
             self.run.say(told)
 
     def is_told_by(self):
-        """What a state has of it."""
+        """What a state says about it."""
         return self.loaded if self.by_first is None else self.by_first

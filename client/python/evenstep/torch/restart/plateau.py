@@ -16,26 +16,26 @@ _FIELDS = "best", "num_bad_epochs", "cooldown_counter"
 
 
 def only_one(schedulers):
-    """The schedule of this kind among them, or None: the block has room for one."""
+    """The only schedule of this kind, or None: the block has room for one."""
     found = [s for s in schedulers if isinstance(s, ReduceLROnPlateau)]
     return found[0] if len(found) == 1 else None
 
 
 class Plateau:
-    """state: the program's own (state.py), which knows what prepare() was given."""
+    """state: the program's own (state.py), which knows the objects given to prepare()."""
 
     def __init__(self, run, stream, state):
         self.run, self.stream, self.state = run, stream, state
         self._taken = False
 
     def _keeps(self, scheduler):
-        """Of the first phase, after a loop over batches."""
+        """Is it in the first phase, and is this after a loop over batches?"""
         mine = self.state.phase == 0 and scheduler is only_one(self.state.schedules.given)
         return mine and self.stream.steps.slice is None
 
     def has_stepped(self, scheduler):
-        """The step that the program is about to make was made before the process ended, or comes
-        again in an epoch that is passed over."""
+        """Was the step that the program is about to make made before the process ended? Or does it
+        come again in an epoch that is passed over?"""
         if not self._taken or not self._keeps(scheduler):
             return False
         return self.run.loops.passing or self.stream.epoch <= self.run.kept[0]
@@ -45,12 +45,12 @@ class Plateau:
         if self._keeps(scheduler) and not self.run.loops.passing:
             rate = scheduler.optimizer.param_groups[0]["lr"]
             figures = [float(getattr(scheduler, name)) for name in _FIELDS]
-            self.run.kept[0] = 0  # none, if the process ends within these lines
+            self.run.kept[0] = 0  # no figures, if the process ends within these lines
             self.run.kept[1:] = [float(scheduler.last_epoch), *figures, float(rate)]
             self.run.kept[0] = self.stream.epoch
 
     def take(self, scheduler):
-        """Makes it what the process before this one had; False: nobody knows."""
+        """Gives it the state of the previous process; False: it is unknown."""
         made, last, best, bad, cooldown, rate = self.run.kept
         if not made or self.state.phase != 0:
             return False

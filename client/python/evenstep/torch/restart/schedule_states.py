@@ -16,13 +16,13 @@ from .habits import EPOCHS
 
 class ScheduleStates:
     def __init__(self, state):
-        """state: state.py's, which has what the rank kept."""
+        """state: of state.py, which has what the rank kept."""
         self.state = state
         self.watch = None  # schedules.py's
-        self.given = []  # by prepare(), in this phase
+        self.given = []  # given to prepare() in this phase
         self._found = []  # weak references to the others
-        self._older = None  # the place of a state that is older than the run
-        self._lacks_figures = False  # an epoch or more is between the two
+        self._older = None  # the position of a state that is older than the run
+        self._lacks_figures = False  # an epoch or more lies between both
 
     def begin_phase(self, schedulers):
         self.given, self._found = schedulers, []
@@ -38,16 +38,16 @@ class ScheduleStates:
         return {**own, "found": found} if found else own
 
     def _told_of(self, scheduler):
-        """None: it has what no file takes."""
+        """None: its state cannot be saved to a file."""
         state = scheduler.state_dict()
         try:
             pickle.dumps(state)
-        except Exception:  # whatever its author has put there
+        except Exception:  # an author may put anything there
             return None
         return type(scheduler).__name__, state, self.watch.habits.save([scheduler])
 
     def load(self, own, states):
-        """states: of those that prepare() was given."""
+        """states: of the schedules given to prepare()."""
         for scheduler, state in zip(self.given, states):
             scheduler.load_state_dict(state)
         self.watch.habits.load(self.given, own.get("habits", ()))
@@ -73,7 +73,7 @@ class ScheduleStates:
     # ---- what happens
 
     def find(self, scheduler):
-        """A schedule steps; perhaps it is one that nobody knows yet."""
+        """A schedule steps; it may be one that is not known yet."""
         known = [*self.given, *self._living()]
         if any(s is scheduler for s in known):
             return
@@ -83,7 +83,7 @@ class ScheduleStates:
             self._load_found(scheduler, own)
 
     def pass_on(self, then, now):
-        """The run has gone on since the state, from one of these places to the other."""
+        """The run has advanced since the state, from one of these positions to the other."""
         habits = self.watch.habits
         habits.begun, habits.behind = now, self.state.phase == 0
         self._older = then

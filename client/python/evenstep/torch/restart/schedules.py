@@ -24,7 +24,7 @@ from .plateau import only_one
 
 
 class _Pace:
-    """One schedule's: calls, and batches of this node, since the call that was the first."""
+    """One schedule's pace: its calls, and this node's batches, since the first call."""
 
     def __init__(self, piece, batches, batch, length):
         self.calls = self.made = 0
@@ -47,7 +47,7 @@ class _Watch:
         self.inside = self.told = False
         self.plateau = plateau
         self.on_step = lambda scheduler: None
-        self.first = -1, 0  # an epoch, and which of this process's batches its loop began with
+        self.first = -1, 0  # an epoch, and this process's batch in which its loop began
 
     def steps(self, scheduler):
         """How often the schedule steps for this call."""
@@ -63,8 +63,8 @@ class _Watch:
         return self.paces[scheduler].due(*now)
 
     def place(self, scheduler, told):
-        """What `told`, the argument of a step, is in the run's own epochs: the same unless it is
-        that of the loop's i-th batch, or of what follows it."""
+        """Converts `told`, the argument of a step, to the run's epochs. It stays the same unless it
+        is the position of the loop's i-th batch, or of what follows that batch."""
         piece, n = self.passes.slice, self.length
         if piece is None or self.passes.spare.at_hand or not n or not isinstance(told, float):
             return told
@@ -77,7 +77,7 @@ class _Watch:
         batch = self.passes.run.global_batch
         now, then = piece.start / batch, (piece.start + piece.count) / batch
         i = self.passes.batches - self.first[1]
-        if together:  # each node's slice is a part of one global batch
+        if together:  # each node's slice is part of one global batch
             now, then = int(now), int(now) + 1
             i = now - passed
         for ith, at in (i, now), (i + 1, then):
@@ -88,7 +88,7 @@ class _Watch:
         return told
 
     def moves(self, scheduler):
-        """The same, with what a state that is older than the run lacks."""
+        """The same, plus the steps that a state older than the run lacks."""
         count = self.steps(scheduler)
         if self.inside or self.passes.spare.at_hand or not self._is_mine(scheduler):
             return count
@@ -97,7 +97,7 @@ class _Watch:
         return count + lacks
 
     def catch_up(self, scheduler, then):
-        """Its state is of the place `then`: it makes the steps that the run has made since."""
+        """Its state is from position `then`: it makes the steps that the run has made since."""
         lacks = self.habits.lacks(scheduler, then)
         self._tell_moved(scheduler, lacks)
         was, self.inside = self.inside, True
@@ -108,8 +108,8 @@ class _Watch:
             self.inside = was
 
     def follow_figures(self, schedulers):
-        """Those of a state that is older, or of none: they have the figures that came since, or the
-        program is told."""
+        """For plateau schedules whose state is older than the run, or missing: gives them the
+        figures that came since, or tells the program."""
         one = only_one(schedulers)
         if one is not None and self.plateau.take(one):
             return
@@ -131,7 +131,7 @@ class _Watch:
             )
 
     def _is_mine(self, scheduler):
-        """Whether its optimizer steps the model."""
+        """Does its optimizer step the model?"""
         groups = getattr(scheduler.optimizer, "param_groups", ())
         return any(id(p) in self.passes.blocks.by_id for g in groups for p in g["params"][:1])
 
@@ -165,7 +165,7 @@ class _Watch:
 
 
 def watch(passes, habits, plateau, length):
-    """length: global batches of an epoch; 0: nobody knows."""
+    """length: global batches of an epoch; 0: unknown."""
     watching = _Watch(passes, habits, plateau, length)
     by_figures = lr_scheduler.ReduceLROnPlateau
     by_figures.step = watching.figure_taker(by_figures.step)

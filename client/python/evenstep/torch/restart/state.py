@@ -23,7 +23,7 @@ from .schedule_states import ScheduleStates
 
 
 def _readable(value):
-    """The same of what torch.load(…, weights_only=True) takes."""
+    """The part that torch.load(…, weights_only=True) accepts."""
     if isinstance(value, collections.defaultdict) or type(value) is dict:
         return {k: _readable(v) for k, v in value.items()}
     if type(value) in (list, tuple):
@@ -45,7 +45,8 @@ def _each(states, count):
 
 
 def model_state(models):
-    """Copies that have nothing to do with the block, without what torch.compile adds to names."""
+    """Copies that share nothing with the block, without the prefix that torch.compile adds to
+    names."""
     states = []
     for model in models:
         state = model.state_dict()
@@ -56,7 +57,7 @@ def model_state(models):
 
 
 def _inner(optimizers):
-    """Those that others have in them (SAM's, Lookahead's), with a state of their own."""
+    """The optimizers inside others (SAM's, Lookahead's), which have a state of their own."""
     held = [v for o in optimizers for v in vars(o).values() if isinstance(v, torch.optim.Optimizer)]
     return [o for o in held if not any(o is given for given in optimizers)]
 
@@ -85,8 +86,8 @@ class State:
         self.place = stream.steps.place
         self.schedules = ScheduleStates(self)
         self.place.on_passing_on = self.schedules.pass_on
-        self.phase = -1  # of the program: calls of prepare() before this one
-        self.adopted = 0  # optimizers of this phase that the program has made after prepare()
+        self.phase = -1  # of the program: number of earlier calls of prepare()
+        self.adopted = 0  # optimizers that the program has made in this phase after prepare()
         stream.steps.optimizers.on_adopted = self._adopt
         own = self._kept()
         if own is not None:
@@ -113,15 +114,15 @@ class State:
             )
 
     def begin_phase(self, optimizers, schedulers, others, own=None):
-        """`others` come back at once, since a loop may begin with what they say; and once more
-        with the first batch, since loops may pass over epochs before it."""
+        """`others` are restored at once, because a loop may begin with their values; and again with
+        the first batch, because loops may pass over epochs before it."""
         self.optimizers, self.others = optimizers, Others(others)
         self.schedules.begin_phase(schedulers)
         self.place.others_kept = self.others.kept
         self.phase += 1
         self.adopted = 0
         if self.others.has_dict():
-            self.place.again.leave_out()  # it counts from what these say
+            self.place.again.leave_out()  # it counts from these objects' values
         if others:
             self._load_others(own or self._kept())
 
@@ -146,8 +147,8 @@ class State:
         return own
 
     def save(self):
-        """Bytes for the rank. Parameters and running statistics are not in it: the rank has them,
-        in 32 bits."""
+        """Bytes for the rank, without parameters and running statistics, which the rank has in 32
+        bits."""
         steps = self.stream.steps
         own = dict(self._mine(), buffers=steps.buffers.values(steps.in_a_step()))
         inner = [o.state_dict() for o in _inner(self.optimizers)]
@@ -172,8 +173,8 @@ class State:
 
     @torch.no_grad()
     def load(self, again=False):
-        """Goes on from what the rank kept, if it kept any. again: this is called once more when the
-        program has passed over its first epochs, in which it may give the optimizer more groups."""
+        """Continues from what the rank kept, if anything. again: called once more after the program
+        has passed over its first epochs, in which it may give the optimizer more groups."""
         own = self._kept()
         if own is None:
             return
@@ -195,7 +196,7 @@ class State:
 
     @torch.no_grad()
     def _load_buffers(self, own):
-        """The names of those that the model does not have."""
+        """The names of buffers that the model does not have."""
         missing = []
         for model, buffers in zip(self.models, own["buffers"]):
             mine = dict(model.named_buffers())
@@ -216,8 +217,8 @@ class State:
             )
 
     def _adopt(self, optimizers):
-        """The program has made one of these since. A process that was started again makes it once
-        more, and a state may have it."""
+        """The program has made one of these after prepare(). A restarted process makes it again,
+        and a state may contain it."""
         self.optimizers, self.adopted = optimizers, self.adopted + 1
         own = self.kept_of_this_phase()
         if own is not None and own["place"].get("adopted", 0) == self.adopted:
@@ -229,7 +230,7 @@ class State:
             o.load_state_dict(state)
         for o, state in zip(_inner(self.optimizers), own.get("inner", ())):
             o.load_state_dict(state)
-        for o, inner in tied:  # a rate that a schedule sets is that of both
+        for o, inner in tied:  # a rate that a schedule sets applies to both
             inner.param_groups = o.param_groups
 
     def _load_optimizers(self, own):

@@ -1,4 +1,4 @@
-"""What the rank is told of the training loader, and loaders that are refused."""
+"""What the rank hears about the training loader, and which loaders are refused."""
 
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler
 from torch.utils.data.distributed import DistributedSampler
@@ -12,7 +12,7 @@ def _prefetches(loader):
 
 
 def sampler_of(loader):
-    """The global batch, and what samples it comes from."""
+    """The global batch, and the sampler of its samples."""
     batches = loader.batch_sampler
     if batches is None:
         raise Error(
@@ -32,13 +32,14 @@ def sampler_of(loader):
 
 
 def is_permutation(sampler):
-    """Each sample of the data set once, in any order: the service draws it."""
+    """Does it give each sample of the data set once, in any order? The service then draws the
+    order."""
     plain = type(sampler) is RandomSampler and not sampler.replacement
     return plain and sampler.num_samples == len(sampler.data_source)
 
 
 def drops_last(loader):
-    """Another batch sampler has dropped what it drops."""
+    """Does it drop the last batch? Another batch sampler has already dropped it."""
     batches = loader.batch_sampler
     if batches is None or type(batches) is BatchSampler:
         return bool(getattr(batches, "drop_last", loader.drop_last))
@@ -54,7 +55,7 @@ def refuse_class(loader):
 
 
 def about_loader(loader, shard, samples):
-    """What the rank is told of the data; see evenstep.h's struct es_about."""
+    """What the rank hears about the data; see evenstep.h's struct es_about."""
     about = {"ahead": _prefetches(loader) + 1}
     if type(loader)._get_iterator is not DataLoader._get_iterator:
         refuse_class(loader)

@@ -21,8 +21,8 @@ from .order import Seeded
 
 
 class Row:
-    """A sampler that gives the samples of these batches one after the other. Whatever else it is
-    asked for is the batch sampler's: set_epoch, generator."""
+    """A sampler that gives the samples of these batches one after the other. It passes other
+    requests (set_epoch, generator) to the batch sampler."""
 
     def __init__(self, batches):
         self.batches = batches

@@ -35,7 +35,7 @@ class SliceSampler:
         self.sampler = None if plain else sampler
         self._epoch = self._order = None
         self._told = set()
-        self._left = {}  # what the sampler draws by, as an epoch's order has left it
+        self._left = {}  # the sampler's generators, as the order of an epoch has left them
         self._last = [0]
 
     def __len__(self):
@@ -76,7 +76,7 @@ class SliceSampler:
 
 
 class _Shard(IterableDataset):
-    """The rank's part of an iterable data set, without end."""
+    """The rank's part of an iterable data set, without an end."""
 
     def __init__(self, dataset, shard, rank, workers):
         self.dataset, self.shard, self.rank, self.workers = dataset, shard, rank, workers
@@ -100,9 +100,9 @@ class Load:
         """length: batches of an epoch."""
         self.stream, self.run = stream, stream.run
         workers, prefetch = self._granted(given)
-        # an iterator draws a seed for workers when it is made; taken from the program's own random
-        # numbers, a run that goes on within an epoch would have drawn one more than one that did
-        # not
+        # an iterator draws a seed for workers when it is made; if it drew from the program's own
+        # random numbers, a run that continues within an epoch would draw once more than one that
+        # does not
         self._generator = None if given.generator else torch.Generator()
         arguments = {name: getattr(given, name) for name in KEPT if hasattr(given, name)}
         arguments.update(num_workers=workers, prefetch_factor=prefetch)
@@ -122,7 +122,7 @@ class Load:
             self._inner = DataLoader(given.dataset, batch_sampler=sampler, **arguments)
 
     def _granted(self, given):
-        """Workers and batches ahead of each, of the slices that the rank gives ahead."""
+        """Workers, and batches ahead per worker, that the rank's slices ahead allow."""
         ahead, workers = self.run.ahead - 1, given.num_workers
         if not workers or isinstance(given.dataset, IterableDataset):
             return workers, given.prefetch_factor if workers else None
@@ -136,8 +136,8 @@ class Load:
         return workers, min(given.prefetch_factor or 2, ahead // workers)
 
     def batches(self, epoch):
-        """Of the slices of a loop that begins in this epoch; of an iterable data set its samples,
-        one by one."""
+        """Batches of the slices in a loop that begins in this epoch; of an iterable data set, its
+        samples one by one."""
         if self._generator:
             seed = self.run.seed + self.run.rank + (epoch << 20)
             self._generator.manual_seed(seed % 2**63)
@@ -146,12 +146,12 @@ class Load:
     # ---- of an iterable data set
 
     def open(self):
-        """All loops go on with one and the same samples."""
+        """All loops continue with the same samples."""
         if self._samples is None:
             self._samples = self.batches(0)
 
     def streamed(self, piece):
-        """The slice's batch."""
+        """Returns the slice's batch."""
         samples = [next(self._samples) for _ in range(piece.count or GHOST)]
         doubled = len(samples) == 1 and self.stream.steps.weight.doubles
         return self._collate(samples * GHOST if doubled else samples)

@@ -19,10 +19,10 @@ from .spare import Spare
 
 
 class Loader:
-    """In place of the user's DataLoader; what it does not have itself is that one's."""
+    """Replaces the user's DataLoader, and passes on to it what it does not have itself."""
 
     def __init__(self, given, stream, shard, samples):
-        self.samples = samples  # in an epoch; 0: nobody knows
+        self.samples = samples  # in an epoch; 0: unknown
         self.whole = False  # its length is that of an epoch, also where the run goes on within one
         self.given, self.stream, self.run = given, stream, stream.run
         self.ahead, self._place = stream.steps.ahead, stream.steps.place
@@ -38,11 +38,11 @@ class Loader:
         return self.of_an_epoch() - (0 if whole else self.passed())
 
     def passed(self):
-        """Batches of the epoch that a process before this one has done."""
+        """Batches of the epoch that an earlier process has made."""
         if self._place.again.may:
             return 0
         asks = self.run.resumed and not self.run.on_start and not self._place.has_entered()
-        if asks and self.stream.coming():  # not within a loop, whose next slice may be far
+        if asks and self.stream.coming():  # not within a loop, whose next slice may be far away
             self._place.enter_epoch()
         return self._place.passed()
 
@@ -52,18 +52,18 @@ class Loader:
 
     @property
     def __class__(self):
-        """isinstance(loader, DataLoader), which programs ask, stays true."""
+        """Keeps isinstance(loader, DataLoader) true, which programs ask."""
         return type(self.given)
 
     def __getattr__(self, name):
         return getattr(self.__dict__["given"], name)
 
-    # ---- a loop; who asks for it is told by frames, so generators stand as deep as they do
+    # ---- a loop; frames tell who asks for it, so the depth of generators matters
 
     def __iter__(self):
         if not torch.is_grad_enabled():
             self.ahead.evaluates()
-            return iter(self.given)  # an evaluation of the training data: no step is made of it
+            return iter(self.given)  # an evaluation of the training data, without a step
         behind = self.run.loops.passing or self._place.again.may
         batches = self._going_on() if behind else self._batches()
         self._place.zipped.opens(sys._getframe(1), self.stream.epoch)
@@ -71,8 +71,8 @@ class Loader:
         return batches if plain else self._as_given(batches)
 
     def _as_given(self, batches):
-        """A class of the program's own may do more with batches: it gets these ones where it asks
-        DataLoader.__iter__."""
+        """Passes these batches to a class of the program's own, which asks DataLoader.__iter__ and
+        may do more with them."""
         loader, asked = copy.copy(self.given), []
         loader.num_workers = 0
         loader._get_iterator = lambda: asked.append(True) or batches
@@ -82,9 +82,10 @@ class Loader:
             yield batch
 
     def _going_on(self):
-        """After a restart. A loop goes through what was made before once more (again.py), or passes
-        over it: then it has one batch, without a step, since what follows it may need its loss.
-        `next(iter(loader))` is a look at a batch, or a loop over steps, which knows no epochs."""
+        """After a restart. A loop repeats what was made before (again.py), or passes over it: then
+        it gets one batch without a step, because code after it may need its loss.
+        `next(iter(loader))` only looks at a batch, or belongs to a loop over steps, which knows no
+        epochs."""
         by_call = asked_by_call(sys._getframe(1))
         if self._place.again.begins():
             self.ahead.reopen()
@@ -101,7 +102,7 @@ class Loader:
     def _batches(self):
         self._check_samples()
         self.run.ensure_started()
-        if self.ahead.reopen() and self.stream.at_end():  # a step is due of the batch in hand
+        if self.ahead.reopen() and self.stream.at_end():  # a step of the current batch is due
             return self._spare.whole_batch()
         return self._of_this_loop()
 
@@ -123,7 +124,8 @@ class Loader:
         return self._streamed() if self._load.streams else self._sampled()
 
     def _tell_if_left(self, piece, by_call):
-        """Alone each loop begins an epoch; here one that is left early goes on in it."""
+        """Alone, each loop begins an epoch; here, a loop after one that was left early continues
+        its epoch."""
         left, self._left = self._left, None
         goes_on = piece is not None and left is not None and piece.epoch == left.epoch
         looked = piece is left or self.run.loops.passing
@@ -142,12 +144,12 @@ class Loader:
         piece, batches = self.ahead.next(), None
         self._tell_if_left(piece, by_call)
         if piece is None and not self.run.over:
-            if self.run.loops.passing:  # a look, and the process before this one ended the epoch
+            if self.run.loops.passing:  # only a look, and the previous process ended the epoch
                 self.run.epoch = self.stream.epoch
                 piece = self.ahead.next()
             else:
-                # a server's other nodes had all of the epoch, or the process before this one; what
-                # follows a loop may need its last batch or loss
+                # other nodes of a server, or the previous process, had the whole epoch; code after
+                # a loop may need its last batch or loss
                 yield from self._spare.passed_over()
         if piece is not None:
             self._place.zipped.begins(piece)

@@ -18,13 +18,13 @@ import torch
 from ...run import Error
 
 LISTED_MOST = 1 << 20
-WINDOW = 1 << 18  # positions that stay, for slices that are given again
-PIECE = 1 << 12  # that is drawn at once
+WINDOW = 1 << 18  # positions that are kept, for slices that come again
+PIECE = 1 << 12  # positions that are drawn at once
 
 
 class Seeded:
-    """Random numbers from this seed within, those of before after; a generator of the sampler's
-    own goes on."""
+    """Uses random numbers from this seed inside, and restores the previous ones afterwards. A
+    generator of the sampler's own continues."""
 
     def __init__(self, sampler, seed):
         self.generator, self.seed = getattr(sampler, "generator", None), seed % 2**63
@@ -48,8 +48,8 @@ class Seeded:
 
 
 def numbers_of(sampler):
-    """{name: a number that stands for the values} of what a sampler may draw by: its tensors,
-    arrays and lists of numbers, and those of a sampler within it."""
+    """{name: a number that stands for the values} of everything that a sampler may draw by: its
+    tensors, arrays and lists of numbers, and those of a sampler within it."""
     found = {}
     for name, value in vars(sampler).items():
         if isinstance(value, torch.utils.data.Sampler):
@@ -66,8 +66,8 @@ def numbers_of(sampler):
 
 
 class _Drawn:
-    """Positions are asked for in about the order in which they are drawn. Each piece has a seed of
-    its own, whatever the program draws between."""
+    """Positions are needed in about the order in which they are drawn. Each piece has its own seed,
+    whatever the program draws in between."""
 
     def __init__(self, sampler, seed):
         self.sampler, self.seed = sampler, seed
@@ -103,7 +103,7 @@ def _gives_fewer(sampler, given):
 
 
 def order_of(sampler, run_seed, epoch):
-    """What gives the sample at a position, from 0 to len(sampler)."""
+    """Returns what gives the sample at a position, from 0 to len(sampler)."""
     seed = run_seed + epoch
     if hasattr(sampler, "set_epoch"):
         sampler.set_epoch(epoch)

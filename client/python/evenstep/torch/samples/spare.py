@@ -31,12 +31,12 @@ class Spare:
         self.ahead.spare_ends()
 
     def whole_batch(self):
-        """Of as many samples as the program's own."""
+        """A batch of as many samples as the program's own."""
         return self.batch(self.given.batch_size or self.run.global_batch)
 
     def passed_over(self, batches=1):
         """The batches of an epoch in which this process makes no step: one, or as many as a step
-        has, so that a count of these over all epochs is right."""
+        has, so that a count over all epochs is right."""
         kept = contextlib.ExitStack()
         kept.enter_context(self.stream.steps.blocks.kept())
         kept.enter_context(self.place.others_kept())
@@ -48,7 +48,7 @@ class Spare:
             self.ahead.loop_ends()
 
     def of_passed_epoch(self, by_call):
-        """A loop knows nothing of the restart, and its epoch was made before."""
+        """A loop that ignores the restart begins, and its epoch was made before."""
         self.ahead.reopen()
         try:
             yield from self.passed_over(self.place.rhythm.each)
@@ -57,7 +57,7 @@ class Spare:
             raise
 
     def of_unmade_step(self):
-        """Batches that a process before this one has done, of a step that it had not made."""
+        """Batches that an earlier process has done, of a step that it had not made."""
         self.place.enter_epoch()
         if self.place.passed() and not self.stream.steps.batches:
             self.run.say(
@@ -74,8 +74,8 @@ class Spare:
             yield from self.batch(GHOST)
 
     def once_again(self, by_call):
-        """Batches that were made before, up to the end of an epoch. False: the loop goes on with
-        the run's."""
+        """Repeats batches that were made before, up to the end of an epoch. False: the loop
+        continues with the run's batches."""
         again = self.place.again
         while again.at < again.to:
             again.give()
@@ -90,7 +90,7 @@ class Spare:
         if not self.stream.at_end():
             return False
         self.stream.reopen()
-        self.stream.begin()  # closes the epoch, which the process before this one did not
+        self.stream.begin()  # closes the epoch, which the previous process did not
         return True
 
     def _pass_the_rest(self, again, by_call):
@@ -101,10 +101,11 @@ class Spare:
         return False
 
     def behind_end(self):
-        """No loop has a step any more. `next(iter(loader))` has a batch to look at, and so has the
-        last of evenstep.steps(). Under a server a faster node's program may have ended the run, so
-        a loop has one, since what follows it may need its loss. One that was started again and
-        counts its steps itself gets what its count lacks, so that what follows it is done."""
+        """No loop has a step any more. `next(iter(loader))` still gets a batch to look at, and so
+        does the last of evenstep.steps(). Under a server a faster node's program may have ended the
+        run, so a loop gets one batch, because code after it may need its loss. A restarted program
+        that counts its steps itself gets the batches that its count lacks, so that code after them
+        runs."""
         if self.run.loops.lacks and not self.place.in_steps:
             yield from self.passed_over()
         elif self.place.in_steps or asked_by_call(sys._getframe(1)):

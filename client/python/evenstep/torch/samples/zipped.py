@@ -22,19 +22,19 @@ class Zipped:
     def __init__(self, run, place):
         self.run, self.place = run, place
         self._loop = None  # the training loader's: {epoch, at: first batch, random: as it began}
-        self._goes_on = False  # the loop is of a state, and none has gone on with it yet
-        self._opened = None  # by which instruction of which frame, until it has its first batch
+        self._goes_on = False  # the loop is from a state, and no loop has continued it yet
+        self._opened = None  # which instruction of which frame, until it has its first batch
         if run.resumed:
             self._watch()
 
     # ---- what the training loader tells
 
     def _has_begun(self):
-        """This process makes steps of its own: a look at its first batch is none."""
+        """This process makes steps of its own; a look at its first batch does not count."""
         return not self.run.resumed or self.place.passes.batches > 1
 
     def opens(self, frame, epoch):
-        """Its iterator was asked for there. A `for` has nothing beside it."""
+        """Its iterator was requested at this place. A `for` has no other loader."""
         self._opened = None
         if not asked_by_call(frame):
             return
@@ -45,7 +45,7 @@ class Zipped:
 
     def begins(self, piece):
         """The loop begins with this slice."""
-        if self._opened and self._has_begun():  # else it goes on with a loop of its epoch
+        if self._opened and self._has_begun():  # else it continues a loop of its epoch
             self._loop.update(epoch=piece.epoch, at=piece.start // self.run.global_batch)
         self._opened = None
 
@@ -71,7 +71,8 @@ class Zipped:
         DataLoader.__iter__ = iterate
 
     def _following(self, loader, plain):
-        """Asked for its first batch when the training loader has given its own."""
+        """The other loader is asked for its first batch after the training loader has given its
+        own."""
         made = 0 if self.run.loops.passing else self.place.passed() - self._loop["at"]
         if made <= 0:
             yield from plain(loader)
