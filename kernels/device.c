@@ -22,7 +22,7 @@ enum { KINDS = sizeof(opens) / sizeof(*opens) };
 
 /* ---- whole groups ---------------------------------------------------------------------------- */
 
-/* A struct of function pointers, or a part of one: none is NULL. */
+/* Checks that a struct of function pointers, or a part of one, has no NULL. */
 static void check_complete(const void *functions, size_t bytes)
 {
     void (*const *fn)(void) = functions;
@@ -66,7 +66,7 @@ static struct device *open_kind(int i, const char *args, struct err *e)
     return dev;
 }
 
-/* The fastest kind that has not been tried. */
+/* The fastest kind not tried yet. */
 static int next_kind(const bool *tried)
 {
     int best = -1;

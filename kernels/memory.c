@@ -15,9 +15,8 @@ size_t dev_optim_floats(const struct network *net, const struct optimizer_spec *
 size_t dev_memory_needed(const struct network *net, const struct optimizer_spec *opt, int batch)
 {
     size_t blocks = 2 * net->n_params + dev_optim_floats(net, opt) + net->n_stat_floats;
-    size_t copies =
-        3 * net->n_params;           /* weights and their gradient in the formats of the kernels */
-    size_t fixed = (size_t)32 << 20; /* scratch memory and the kernels themselves */
+    size_t copies = 3 * net->n_params; /* weights and their gradient in the kernels' formats */
+    size_t fixed = (size_t)32 << 20;   /* scratch memory and the kernels */
     return (blocks + copies) * sizeof(float) + fixed +
            2 * network_activation_bytes(net) * (size_t)(batch > 0 ? batch : 0);
 }

@@ -36,7 +36,8 @@ void *cpu_aligned(size_t bytes)
 
 /* ---- all under the lock ---------------------------------------------------------------------- */
 
-/* Half as much again is addresses only, until a larger program needs it. */
+/* Adds an arena. Half of its size again is reserved as addresses, without memory, for a larger
+ * program. */
 static struct cpu_arena *add(struct cpu_arenas *a, size_t bytes)
 {
     struct cpu_arena *one = calloc(1, sizeof(*one));
@@ -52,7 +53,7 @@ static struct cpu_arena *add(struct cpu_arenas *a, size_t bytes)
     return one;
 }
 
-/* The smallest that is large enough. */
+/* Finds the smallest arena that is large enough. */
 static struct cpu_arena *find(struct cpu_arenas *a, size_t bytes, bool or_taken)
 {
     struct cpu_arena *best = NULL;
@@ -65,7 +66,7 @@ static struct cpu_arena *find(struct cpu_arenas *a, size_t bytes, bool or_taken)
     return best;
 }
 
-/* More than ever ran at once are not needed: the smallest goes. */
+/* Frees the smallest arenas beyond the number that ever ran at once. */
 static void trim(struct cpu_arenas *a)
 {
     while (a->n > a->most_taken) {

@@ -28,12 +28,12 @@ enum { WIDE = 128, CHUNK = 64 }; /* elements of a wide row at least; wide rows o
 
 struct batch_norm {
     size_t channels, width; /* width: of a wide row, a multiple of the channels */
-    /* gathered so far, by this program; what follows, all programs of the team share */
+    /* gathered so far by this program; all programs of the team share the fields below */
     size_t parts;
-    double *total;         /* [2][channels] */
-    float *mean, *inverse; /* [channels] of the pass under way; inverse = 1/sqrt(variance + eps) */
-    float *center;         /* [width] from here on: the mean */
-    float *scale, *shift;  /* y = scale*x + shift */
+    double *total;              /* [2][channels] */
+    float *mean, *inverse;      /* [channels] of this pass; inverse = 1/sqrt(variance + eps) */
+    float *center;              /* [width] from here on: the mean */
+    float *scale, *shift;       /* y = scale*x + shift */
     float *gain, *slope, *base; /* dx = gain*dy + slope*x + base */
 };
 
@@ -48,8 +48,7 @@ static size_t chunk_of(const struct batch_norm *b)
     return b->width * CHUNK;
 }
 
-/* Floats of a part: two sums for each element of a wide row, then the number of rows that are in
- * them. */
+/* Floats of a part: two sums for each element of a wide row, and the number of its rows. */
 static size_t part_of(const struct batch_norm *b)
 {
     return 2 * b->width + 16;
@@ -78,7 +77,7 @@ static int prepare(struct cpu_program *p, struct cpu_step *s, struct err *e)
     s->state = b;
     if (p->lead) {
         *b = *(const struct batch_norm *)p->lead->steps[s - p->steps]
-                  .state; /* what all programs normalise with is the first one's */
+                  .state; /* the first program's: all programs normalise with it */
         gathers_into(p, s);
         return 0;
     }
@@ -102,7 +101,7 @@ static int prepare(struct cpu_program *p, struct cpu_step *s, struct err *e)
     return 0;
 }
 
-/* The first row of a wide row to all of it. */
+/* Copies the first row of a wide row to all others. */
 static void widen(const struct batch_norm *b, float *row)
 {
     for (size_t k = b->channels; k < b->width; k++) {
@@ -110,7 +109,7 @@ static void widen(const struct batch_norm *b, float *row)
     }
 }
 
-/* The rows of a wide row added up in its first. */
+/* Adds the rows of a wide row up in the first one. */
 static void fold(const struct batch_norm *b, float *row)
 {
     for (size_t at = b->channels; at < b->width; at += b->channels) {
@@ -127,7 +126,7 @@ static inline size_t shorter(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* v, a value or its gradient, as a relu of y lets it through. */
+/* v, a value or its gradient, after the relu of y. */
 static inline float through_relu(float v, float y, bool relu)
 {
     return (relu & (y <= 0)) ? 0 : v;
@@ -161,7 +160,7 @@ CPU_CLONES static void sum_squares(float *restrict sum, const float *restrict me
     });
 }
 
-/* A chunk: mean[k], and the sum of squares around it. */
+/* Measures a chunk: mean[k], and the sum of squares around it. */
 static void measure_chunk(const struct batch_norm *b, float *part, const void *x, bool bf16,
                           size_t first, size_t n)
 {
@@ -177,7 +176,7 @@ static void measure_chunk(const struct batch_norm *b, float *part, const void *x
     fold(b, squares);
 }
 
-/* sum[0][k] += dy, sum[1][k] += dy*(x - mean); dy counts as zero where a relu of y was. */
+/* sum[0][k] += dy, sum[1][k] += dy*(x - mean); dy counts as zero where the relu of y was 0. */
 CPU_CLONES static void sum_gradients(float *restrict sum, const void *restrict dy,
                                      const void *restrict x, const struct batch_norm *b, bool bf16,
                                      bool relu, size_t first, size_t n)
@@ -198,7 +197,7 @@ CPU_CLONES static void sum_gradients(float *restrict sum, const void *restrict d
     });
 }
 
-/* A part for each chunk of the tile: statistics of x, or sums of gradients. */
+/* Makes a part for each chunk of the tile: statistics of x, or sums of gradients. */
 static void gather(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in,
                    bool backward)
 {
@@ -223,7 +222,7 @@ static void gather(struct cpu_program *p, struct cpu_step *s, const struct dev_i
     b->parts += (n + chunk - 1) / chunk;
 }
 
-/* All parts that were gathered, program by program. */
+/* Walks all gathered parts, program by program. */
 struct walk {
     const struct cpu_team *team;
     int step, program;
@@ -330,7 +329,7 @@ static double rows_in(const struct cpu_step *s, const struct batch_norm *b,
     return (double)(elements_of(s, in->count) / b->channels);
 }
 
-/* What every tile is normalised with. */
+/* Computes the values that normalise every tile. */
 static void begin_forward(const struct cpu_team *t, int step, const struct dev_input *in)
 {
     struct cpu_program *p = t->members[0].program;

@@ -54,7 +54,7 @@ static struct cpu_value *value_of(struct cpu_program *p, int layer)
     return layer < 0 ? &p->values[0] : p->of_layer[layer];
 }
 
-/* The step that a relu of this layer can become a part of, or NULL. */
+/* The step that can include a relu of this layer, or NULL. */
 static struct cpu_step *step_before(struct cpu_program *p, const struct layer *l)
 {
     int before = l->inputs[0];
@@ -116,8 +116,8 @@ static int build_steps(struct cpu_program *p, struct err *e)
 
 /* ---- down: gradients ------------------------------------------------------------------------- */
 
-/* The last reader of a value is the first in the backward pass: it writes the gradient, those
- * before it add. */
+/* The last reader of a value comes first in the backward pass: it writes the gradient, and earlier
+ * readers add to it. */
 static void route_gradients(struct cpu_program *p)
 {
     p->output->has_grad = true;

@@ -125,7 +125,7 @@ CPU_CLONES static void backward_pixel(const struct lrn *l, float *line, const st
     });
 }
 
-/* A pass over all pixels; what the other pass left in a line's margins goes first. */
+/* Runs a pass over all pixels. First clears what the other pass left in a line's margins. */
 static void every_pixel(const struct cpu_program *p, const struct cpu_step *step,
                         void (*pass)(const struct lrn *l, float *line, const struct cpu_step *step,
                                      bool bf16, size_t at, size_t c))

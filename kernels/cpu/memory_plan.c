@@ -58,7 +58,7 @@ static void lease_data(struct cpu_program *p, struct leases *l, struct cpu_step 
                 if (s->backward && (s->op->backward_reads & CPU_READS_IN)) {
                     first_back = i;
                     last_back = i < last_back ? i : last_back;
-                    gathered = gathered || s->op->gather; /* before that step's turn */
+                    gathered = gathered || s->op->gather; /* before that step runs */
                 }
             }
         }
@@ -77,7 +77,7 @@ static void lease_data(struct cpu_program *p, struct leases *l, struct cpu_step 
     }
 }
 
-/* From the step that writes it first to the one that made the value. */
+/* Leases gradients: from the step that first writes one to the step that made the value. */
 static void lease_gradients(struct cpu_program *p, struct leases *l, struct cpu_step *maker)
 {
     struct cpu_value *v = maker->out;
@@ -98,7 +98,7 @@ static void lease_gradients(struct cpu_program *p, struct leases *l, struct cpu_
     }
 }
 
-/* The group that runs at a time, if it works by tiles. */
+/* The group that runs at this time, if it works by tiles. */
 static const struct cpu_group *tiled_at(const struct cpu_program *p, int time)
 {
     int n = p->n_steps;
@@ -107,8 +107,8 @@ static const struct cpu_group *tiled_at(const struct cpu_program *p, int time)
     return g && g->samples < p->batch ? g : NULL;
 }
 
-/* A lease lasts from a group's begin to a group's end. What never leaves a group needs memory for
- * one tile, which stays in the cache. */
+/* A lease lasts from a group's start to a group's end. A value that never leaves a group needs
+ * memory for one tile, which stays in the cache. */
 static void lease_tiles(const struct cpu_program *p, struct lease *l)
 {
     int n = p->n_steps, samples = 0;

@@ -1,5 +1,5 @@
-/* What an operator asks of its program: memory, its layer's parameters, how many of its samples are
- * there. See cpu.h. */
+/* What an operator gets from its program: memory, its layer's parameters, how many samples are in
+ * use. See cpu.h. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,4 @@
-/* Pointwise operators, and flatten, which moves nothing where the next step can read an image as it
- * is stored.
+/* Pointwise operators, and flatten, which moves nothing if the next step can read the stored image.
  *
  * Hot loops are functions of their own, outside the parallel region: only a whole function can be
  * compiled for several instruction sets (CPU_CLONES), not the region that the compiler makes of a

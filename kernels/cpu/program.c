@@ -17,7 +17,7 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/pointwise.h"
 
-enum { FIXED_ADDRESSES = 6 }; /* the input, and what a program has once */
+enum { FIXED_ADDRESSES = 6 }; /* the input, and addresses that a program has once */
 
 /* ---- operators, then memory ------------------------------------------------------------------ */
 
@@ -34,7 +34,7 @@ static int prepare_steps(struct cpu_program *p, struct err *e)
     return 0;
 }
 
-/* What steps need while they run, values and gradients last. The loss works in fp32. */
+/* Reserves what steps need while they run, values and gradients last. The loss works in fp32. */
 static int plan_memory(struct cpu_program *p, struct err *e)
 {
     size_t outputs = (size_t)p->batch * p->output->count, element = element_size(p->bf16);
@@ -91,7 +91,7 @@ struct cpu_program *cpu_program_new(struct dev_replica *r, const struct cpu_prog
     p->threads = threads;
     p->net = r->net;
     p->bf16 = strcmp(r->impl, "bf16") == 0;
-    /* of the calling thread; kernels are made for a number of threads */
+    /* for the calling thread; kernels are made for a number of threads */
     omp_set_num_threads(threads);
     if (build(p, e) < 0) {
         cpu_program_free(p);
@@ -140,7 +140,7 @@ static void bind_input(struct cpu_program *p, const struct dev_input *in)
     const float *x = in->x + (size_t)p->first * n;
     if (present == p->batch && !p->bf16) {
         p->addresses[0].block =
-            (char *)(uintptr_t)x; /* it is only read: its gradient is never computed */
+            (char *)(uintptr_t)x; /* only read: its gradient is never computed */
         return;
     }
     pointwise_from_fp32(p, p->padded, x, used);
@@ -173,7 +173,7 @@ int cpu_program_loss(struct cpu_program *p, const struct dev_input *in, struct d
     return rc;
 }
 
-/* Inputs of step i that were not kept. */
+/* Recomputes inputs of step i that were not kept. */
 static void make_again(struct cpu_program *p, int i)
 {
     const struct cpu_step *s = &p->steps[i];

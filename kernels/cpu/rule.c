@@ -17,8 +17,8 @@ static const float *before(const struct rule_state *s)
 }
 
 /* The gradient, compensated if `compensates` (p0 is lambda, p1 m, p2 eps), then the plain step. All
- * loops below are made of this text. An array that is not there is a constant in each; the compiler
- * vectorises none of them otherwise. */
+ * loops below expand this text. A missing array is a constant in each loop; otherwise the compiler
+ * would vectorise none of them. */
 static inline __attribute__((always_inline)) void sgd(const struct rule_state *s,
                                                       const struct rule_args *a, bool compensates,
                                                       float *restrict v, float *restrict m2,
@@ -72,7 +72,7 @@ static void apply_dc_asgd(struct rule_state *s, const struct rule_args *a)
     loops[s->m2 != NULL][s->v != NULL][s->decay != NULL](s, a);
 }
 
-/* p0: the weight of the step before; p1: of the gradient. */
+/* p0: weight of the previous step; p1: of the gradient. */
 CPU_CLONES static void apply_trust(struct rule_state *s, const struct rule_args *a)
 {
     const float *from = before(s);

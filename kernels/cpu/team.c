@@ -21,7 +21,7 @@
 #include "kernels/flat.h"
 #include "kernels/steps.h"
 
-enum { FEW = 32 }; /* activations for each weight */
+enum { FEW = 32 }; /* activations per weight */
 
 static int no_memory(const struct cpu_team *t, size_t bytes, struct err *e)
 {
@@ -46,7 +46,7 @@ static int programs_for(const struct network *net, int batch, int threads)
                : 1;
 }
 
-/* A member's replica is the team's, but for its gradients. */
+/* A member's replica is the team's, with its own gradients. */
 static void follow(struct cpu_member *m, const struct dev_replica *r)
 {
     m->replica = *r;
@@ -55,7 +55,7 @@ static void follow(struct cpu_member *m, const struct dev_replica *r)
     }
 }
 
-/* Gradients of a member's own begin as zero, and stay that where it writes none. */
+/* Allocates zeroed gradients for a member; they stay zero where it writes none. */
 static int allocate_gradients(struct cpu_team *t, struct cpu_member *m, struct err *e)
 {
     size_t bytes = (t->head.replica->net->n_params * sizeof(float) + 63) / 64 * 64;
@@ -185,7 +185,7 @@ static int run_group(struct cpu_team *t, int group, const struct dev_input *in, 
     return failed;
 }
 
-/* The replica's gradients of a bucket are those of all programs. */
+/* Sums a bucket's gradients over all programs into the replica's. */
 static void add_up(struct cpu_team *t, const struct dev_bucket *b)
 {
     float *sum = t->head.replica->host[DEV_GRADS] + b->first;

@@ -18,7 +18,7 @@
 
 enum {
     TILE_BYTES = 512 << 10,
-    /* of a step's largest activation, per thread; this part of it at least */
+    /* least share of a step's largest activation, per thread */
     SMALLEST = 4
 };
 
@@ -69,7 +69,7 @@ void cpu_tiles(struct cpu_program *p)
 {
     int first = 0;
     if (gathers(p, 0)) {
-        add_group(p, 0, 0); /* nothing runs before it but what it gathers */
+        add_group(p, 0, 0); /* nothing runs before it, except its gathering */
     }
     for (int i = 1; i <= p->n_steps; i++) {
         if (i == p->n_steps || gathers(p, i) || !p->steps[i].op->by_tiles ||

@@ -66,7 +66,7 @@ CPU_CLONES static void adam(float *restrict w, float *restrict m1, float *restri
 
 enum {
     CHUNK = 65536,
-    /* floats worth a thread; chunks of the length that are shared out at once */
+    /* GROUP: floats worth a thread; chunks of the length that a thread takes at once */
     GROUP = 256
 };
 

@@ -16,14 +16,14 @@
 struct weighted {
     struct prim forward, data, weights;
     struct prim_tensor forward_weights, data_weights, weights_grad;
-    float *sum; /* NULL, or the gradient over the tiles so far: of the weights, then of the bias */
+    float *sum;               /* NULL, or the gradient over the tiles so far: weights, then bias */
     size_t n_weights, n_bias; /* floats of it */
     bool flattens;
     void *flattened; /* the input as a vector, if it has to be made one; its gradient replaces it,
                         once the weights have theirs */
 };
 
-/* The precision in which a pass reads its weights, or writes their gradient. */
+/* The precision in which a pass reads its weights or writes their gradient. */
 static dnnl_data_type_t type_of(const struct cpu_program *p, enum weighted_pass pass)
 {
     return p->bf16 && pass != WEIGHTED_WEIGHTS ? dnnl_bf16 : dnnl_f32;
@@ -183,7 +183,7 @@ int weighted_forward(struct cpu_program *p, struct cpu_step *s, const struct dev
     return prim_run(p, &w->forward, e);
 }
 
-/* grad, which the tile under way has written, is that of all tiles so far. */
+/* Makes grad, which the current tile has written, the sum over all tiles so far. */
 static void add_tiles(const struct cpu_program *p, float *grad, float *sum, size_t n)
 {
     if (p->from > 0) {

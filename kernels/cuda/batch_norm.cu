@@ -21,21 +21,21 @@
 
 struct batch_norm {
     struct columns cut;
-    float *mean, *inverse; /* [channels] of the pass under way; inverse = 1/sqrt(variance + eps) */
+    float *mean, *inverse; /* [channels] of this pass; inverse = 1/sqrt(variance + eps) */
     float *scale, *shift,
         *slope; /* [channels] y = scale*x + shift; in backward dx = scale*dy + slope*x + shift */
 };
 
 /* ---- forward --------------------------------------------------------------------------------- */
 
-/* What is known of some rows of N channels: N means, N sums of squares around them, and how many
- * rows they are. */
+/* The statistics of some rows of N channels: N means, N sums of squares around them, and the number
+ * of rows. */
 template <int N> struct measured {
     static constexpr int FLOATS = 2 * N + 1;
     float v[FLOATS];
 };
 
-/* Of both together (Chan, Golub, LeVeque 1979, 2.1). */
+/* Joins two such statistics (Chan, Golub, LeVeque 1979, 2.1). */
 template <int N> DEVICE_FN void measured_join(float *m, const float *other)
 {
     float rows = m[2 * N], all = rows + other[2 * N], share = all > 0 ? other[2 * N] / all : 0;
@@ -47,8 +47,8 @@ template <int N> DEVICE_FN void measured_join(float *m, const float *other)
     m[2 * N] = all;
 }
 
-/* The statistics of a thread's rows from row `i` on, at most TOGETHER of them, which are read once,
- * into registers. */
+/* The statistics of a thread's rows from row `i` on. It reads at most TOGETHER rows, once, into
+ * registers. */
 enum { TOGETHER = 4 };
 template <typename T, int N>
 DEVICE_FN measured<N> measure_some(const T *x, size_t i, const struct column &t, size_t channels)
@@ -84,7 +84,7 @@ struct norm {
     double momentum, eps;
 };
 
-/* Rows of one chunk that are there. */
+/* Rows of one chunk that are in use. */
 DEVICE_FN double rows_in(struct columns c, unsigned chunk, size_t rows)
 {
     size_t begin = chunk * c.chunk, end = begin + c.chunk < rows ? begin + c.chunk : rows;
@@ -106,7 +106,7 @@ DEVICE_FN void store_statistics(const struct norm &b, size_t k, double mean, dou
     b.shift[k] = b.bias[k] - (float)mean * b.scale[k];
 }
 
-/* Chunks are joined by how far their means are from the first one's. */
+/* Joins chunks by the distance of their means from the first one's. */
 template <typename T, int N>
 KERNEL measure(struct norm b, struct cuda_parts parts, const T *x, const struct cuda_head *head,
                size_t area, struct columns c)
@@ -146,7 +146,7 @@ KERNEL use_running(struct norm b, size_t channels)
     }
 }
 
-/* added: NULL, or what is added before the relu. WHOLE: channels are a multiple of what a thread
+/* added: NULL, or a value to add before the relu. WHOLE: channels are a multiple of what a thread
  * takes at once. */
 template <typename T, bool WHOLE>
 KERNEL apply(T *y, const T *x, const T *added, struct norm b, bool relu, size_t n,
@@ -229,7 +229,7 @@ KERNEL collect(struct norm b, struct cuda_parts parts, T *dy, const T *x, const 
         });
 }
 
-/* Rows of samples that are not there get zeros. */
+/* Rows of unused samples get zeros. */
 template <typename T, bool WHOLE>
 KERNEL apply_gradient(T *dx, const T *dy, const T *x, struct norm b, const struct cuda_head *head,
                       size_t count, size_t n, unsigned channels)

@@ -33,7 +33,7 @@ static int follow(cudaStream_t stream, cudaEvent_t event, cudaStream_t other, st
 int cuda_branch(struct cuda_program *p, struct cuda_step *s, cuda_branch_fn *work, struct err *e)
 {
     struct cuda_device *d = p->dev;
-    if (cuda_metering()) { /* each kernel alone */
+    if (cuda_metering()) { /* the meter needs each kernel alone */
         return work(p, s, d->build, e);
     }
     TRY(cuda_branch_join(p, e));

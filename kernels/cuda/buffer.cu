@@ -78,7 +78,7 @@ static void buffer_free(struct device *dev, float *memory, bool pinned)
     }
 }
 
-/* On the host build the GPU's memory is the host's: there a test may have any MPI take it. */
+/* In the host build the GPU's memory is the host's, so a test may let any MPI access it. */
 static bool buffer_reachable(struct device *dev)
 {
 #ifdef __CUDACC__

@@ -1,5 +1,5 @@
-/* What all files of this folder ask of CUDA: errors of the three libraries in words, the current
- * device, graphs that are captured.
+/* What all files of this folder share about CUDA: errors of the three libraries as text, the
+ * current device, captured graphs.
  *
  * In CUDA the current device is a setting of the calling thread. So every entry sets it, also in
  * the thread that prepares programs while another one trains.
@@ -28,7 +28,7 @@ int cuda_check_dnn(cudnnStatus_t code, const char *what, struct err *e)
     }
     char more[160] = "";
     cudnnGetLastErrorString(more, sizeof(more));
-    for (char *at = more; *at; at++) { /* one line */
+    for (char *at = more; *at; at++) { /* makes one line */
         *at = *at == '\n' || *at == '\r' || *at == '\t' ? ' ' : *at;
     }
     size_t length = strlen(more);

@@ -29,7 +29,7 @@ struct conv {
 };
 
 /* Bits of the passes that this step has. A first layer computes no gradient of its input, so cuDNN
- * need not have an engine for that. */
+ * needs no engine for it. */
 static unsigned passes_of(const struct cuda_step *s)
 {
     return 1u << PLAN_FORWARD | 1u << PLAN_FILTER | (s->in_grad[0] ? 1u << PLAN_DATA : 0);
@@ -64,8 +64,8 @@ static int power_of_two(int n)
     return p;
 }
 
-/* The choice for this shape, measured where it is new. If no time is left for measuring, it is the
- * choice of another minibatch, where there is one; that is not kept as this one's. The caller holds
+/* The choice for this shape, measured if it is new. If no time is left for measuring, it is the
+ * choice of another minibatch, if there is one, which is not kept for this one. The caller holds
  * `building`. */
 static int choice_of(struct cuda_program *p, const struct cuda_step *s, struct cuda_choice *out,
                      struct err *e)
@@ -94,9 +94,9 @@ static int choice_of(struct cuda_program *p, const struct cuda_step *s, struct c
     return measured ? cuda_choice_keep(p->dev, out, e) : 0;
 }
 
-/* A plan of the engine that was chosen at the power of two. Where that engine cannot run this
- * minibatch, or cannot add (or does not exist: a profile may be old), a plan of one that can, which
- * is then in *chosen. */
+/* Makes a plan of the engine chosen at the power of two. If that engine cannot run this minibatch,
+ * or cannot add (or does not exist: a profile may be old), makes a plan of one that can, and puts
+ * it into *chosen. */
 static int make_plan(struct cuda_program *p, struct conv *c, int pass,
                      const struct plan_shape *shape, struct cuda_engine *chosen, struct err *e)
 {
@@ -153,7 +153,7 @@ static int prepare(struct cuda_program *p, struct cuda_step *s, struct err *e)
     return 0;
 }
 
-/* Each pass multiplies as often. */
+/* All passes make the same number of multiplications. */
 static void meter(const struct cuda_program *p, const struct cuda_step *s, const char *pass,
                   cudaStream_t stream)
 {

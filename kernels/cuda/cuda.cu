@@ -150,7 +150,7 @@ static int make_streams(struct cuda_device *d, struct err *e)
     return 0;
 }
 
-enum { OLDEST_CUDNN = 90800 }; /* makes plans for a GPU that it knows by its properties (plan.h) */
+enum { OLDEST_CUDNN = 90800 }; /* can make plans for a GPU from its properties (plan.h) */
 
 static int start_dnn(struct cuda_device *d, struct err *e)
 {

@@ -9,7 +9,7 @@
  */
 #include "kernels/cuda/pointwise.h"
 
-enum { WORKSPACE = 32 << 20 }; /* what cuBLAS would take for itself on Hopper */
+enum { WORKSPACE = 32 << 20 }; /* cuBLAS' own size on Hopper */
 
 static cublasComputeType_t compute_of(enum cuda_precision precision)
 {
@@ -27,14 +27,14 @@ static int prepare(struct cuda_program *p, struct cuda_step *s, struct err *e)
 struct factor {
     cublasOperation_t op;
     const void *at;
-    size_t lead; /* values from one column to the next, as cuBLAS counts */
+    size_t lead; /* values from one column to the next, in cuBLAS' order */
 };
 
 struct product {
     size_t rows, columns, inner; /* `inner` terms are added up */
     struct factor a, b;
     void *to;
-    bool fp32; /* the result, whatever the factors are */
+    bool fp32; /* of the result, whatever the factors are */
 };
 
 /* to [columns][rows] = op(a) · op(b), as cuBLAS counts. */

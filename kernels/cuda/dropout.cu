@@ -5,8 +5,8 @@
 #include "kernels/cuda/cuda.h"
 #include "kernels/mask.h"
 
-/* One thread per four neighbouring elements of a sample: one block of Philox. It reads and writes N
- * of them at once. */
+/* One thread per four neighbouring elements of a sample, which is one block of Philox. It reads and
+ * writes N of them at once. */
 template <typename T, int N>
 KERNEL drop(T *to, const T *from, const struct cuda_head *head, const int64_t *sample, int layer,
             uint32_t threshold, float scale, size_t count, size_t quads, size_t n)

@@ -21,7 +21,7 @@
 struct dev_feed {
     struct cuda_device *dev;
     struct cuda_arena arena;
-    float *host, *device; /* [room]; the former pinned */
+    float *host, *device; /* [room]; host is pinned */
     size_t room, sent;
     cudaEvent_t there;
 };
@@ -42,7 +42,7 @@ static void free_feed(struct dev_feed *f)
         return;
     }
     cudaSetDevice(f->dev->index);
-    cudaStreamSynchronize(f->dev->feed); /* a copy whose minibatch was not used may be under way */
+    cudaStreamSynchronize(f->dev->feed); /* an unused minibatch's copy may be under way */
     if (f->there) {
         cudaEventDestroy(f->there);
     }

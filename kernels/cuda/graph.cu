@@ -54,7 +54,7 @@ static struct cuda_value *value_of(struct cuda_graph *g, int layer)
     return layer < 0 ? &g->values[0] : g->of_layer[layer];
 }
 
-/* The step that a relu of this layer can become a part of, or NULL. */
+/* The step that can include a relu of this layer, or NULL. */
 static struct cuda_step *step_before(struct cuda_graph *g, const struct layer *l)
 {
     int before = l->inputs[0];
@@ -65,8 +65,8 @@ static struct cuda_step *step_before(struct cuda_graph *g, const struct layer *l
     return s->op->takes_relu && s->last == before && !s->relu ? s : NULL;
 }
 
-/* The step that this sum of two can become a part of: it made one of the two, and the sum is that
- * value's only reader. NULL: there is none. */
+/* The step that can include this sum of two: it made one of the two values, and only the sum reads
+ * that value. NULL: there is none. */
 static struct cuda_step *step_of_sum(struct cuda_graph *g, const struct layer *l)
 {
     struct cuda_step *s = g->n_steps > 0 ? &g->steps[g->n_steps - 1] : NULL;
@@ -87,7 +87,7 @@ static void take_sum(struct cuda_graph *g, struct cuda_step *s, int layer)
 }
 
 /* Adding a bias and taking a relu do not change which number of a window is the largest. So a max
- * pool applies both, to fewer numbers, where it is their only reader. */
+ * pool applies both, to fewer numbers, if it is their only reader. */
 static void finish_before(struct cuda_graph *g, struct cuda_step *pool)
 {
     struct cuda_step *s = g->n_steps > 1 ? pool - 1 : NULL;
@@ -157,8 +157,8 @@ static int build_steps(struct cuda_graph *g, struct err *e)
 
 /* ---- down: gradients and buckets ------------------------------------------------------------- */
 
-/* The last reader of a value is the first in the backward pass: it writes the gradient, those
- * before it add. */
+/* The last reader of a value comes first in the backward pass: it writes the gradient, and earlier
+ * readers add to it. */
 static void route_gradients(struct cuda_graph *g)
 {
     g->output->has_grad = true;

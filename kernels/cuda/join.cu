@@ -22,7 +22,7 @@ static int add_forward(struct cuda_program *p, struct cuda_step *s, bool trainin
     return rc;
 }
 
-/* The gradient is masked in place, if a relu follows (y), and copied. */
+/* Masks the gradient in place, if a relu follows (y), and copies it. */
 template <typename T> KERNEL mask_and_copy(T *to, T *grad, const T *y, bool relu, size_t n)
 {
     constexpr int N = port_pack<T>::N;

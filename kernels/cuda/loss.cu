@@ -5,7 +5,7 @@
  */
 #include "kernels/cuda/loss.h"
 
-/* Of each sample, and of all: pinned memory of the host's. */
+/* The outcome of each sample, and of all in pinned host memory. */
 struct outcome {
     double *losses;
     int *hits;
@@ -44,7 +44,7 @@ DEVICE_FN void add_up(struct outcome o, int batch)
     }
 }
 
-/* The larger value; of two equal ones the earlier. */
+/* The larger value; of two equal values the first. */
 DEVICE_FN void warp_largest(float *value, int *index)
 {
     for (int mask = PORT_WARP / 2; mask > 0; mask /= 2) {
@@ -121,7 +121,7 @@ template <typename T> static cudaError_t launch(struct cuda_program *p, T *grad)
     unsigned blocks = (unsigned)(((size_t)batch * PORT_WARP + PORT_THREADS - 1) / PORT_THREADS);
     const char *labels = p->input + p->labels_at;
     const struct outcome o = {p->losses, p->hits, p->result, p->parts.done};
-    /* then labels or targets, losses and hits twice */
+    /* plus labels or targets, losses, and hits twice */
     size_t logits = (grad ? 2 : 1) * (size_t)batch * (size_t)n * sizeof(T);
     if (p->net->loss == LOSS_MSE) {
         return LAUNCH(squared_error<T>, blocks, logits + (size_t)batch * (n * sizeof(float) + 24),

@@ -14,7 +14,7 @@ struct bench {
     cudaEvent_t begin, end;
 };
 
-/* b->arena.memory: NULL if there is not enough, which is no error. */
+/* b->arena.memory is NULL if there is too little memory, which is no error. */
 static int bench_open(struct bench *b, cudaStream_t stream, const struct plan_shape *s,
                       size_t element, size_t workspace, struct err *e)
 {
@@ -45,7 +45,7 @@ static void bench_close(struct bench *b)
     cuda_arena_free(&b->arena);
 }
 
-/* false: it does not run */
+/* False: it does not run. */
 static bool bench_run(const struct bench *b, const struct cuda_device *d, const struct plan *plan,
                       int runs)
 {
@@ -57,8 +57,8 @@ static bool bench_run(const struct bench *b, const struct cuda_device *d, const 
     return ran;
 }
 
-/* Milliseconds of some runs. A run before them loads what is loaded once. Below 0: it does not run.
- */
+/* Milliseconds of some runs, after a first run that loads what is loaded once. Negative: it does
+ * not run. */
 static int bench_time(const struct bench *b, const struct cuda_device *d, const struct plan *plan,
                       float *ms, struct err *e)
 {
@@ -86,8 +86,8 @@ static int bench_all(const struct bench *b, const struct cuda_device *d, const s
     return 0;
 }
 
-/* Which of n plans is the fastest; the first, which cuDNN's rules of thumb prefer, where there is
- * no memory to measure in. */
+/* Finds the fastest of n plans. If there is no memory for measuring, it is the first plan, which
+ * cuDNN's heuristics prefer. */
 static int compare(struct cuda_device *d, const struct plan_shape *shape,
                    enum cuda_precision precision, const struct plan *plans, int n, int *best,
                    struct err *e)

@@ -30,7 +30,7 @@ bool cuda_metering(void)
     return metering;
 }
 
-/* "kernels/cuda/pool.cu", "(max_forward<T, uint8_t>)" as "pool.max_forward". */
+/* Makes "pool.max_forward" from "kernels/cuda/pool.cu" and "(max_forward<T, uint8_t>)". */
 static void write_name(char *out, size_t room, const char *file, const char *kernel)
 {
     const char *slash = strrchr(file, '/'), *stem = slash ? slash + 1 : file;
@@ -97,7 +97,7 @@ static json_t *row_json(const struct row *r)
                      r->flops, "seconds", (double)ms / 1e3);
 }
 
-/* Frees the rows, and appends them to the list (NULL: nowhere) in the order of their starts. */
+/* Appends the rows to the list (NULL: nowhere) in the order of their starts, and frees them. */
 static void take_rows(struct device *dev, json_t *list)
 {
     cudaSetDevice(((struct cuda_device *)dev)->index);

@@ -1,6 +1,6 @@
-/* See plan.h. This is cuDNN's graph API and not cudnnConvolutionForward and its kin: they offer a
- * few algorithms for each pass, the graph API all engines with their knobs, and notes about the
- * arithmetic of each.
+/* See plan.h. This file uses cuDNN's graph API, not cudnnConvolutionForward and similar calls.
+ * Those offer a few algorithms per pass; the graph API offers all engines with their knobs, and
+ * notes about the arithmetic of each.
  *
  * Only its notes ("tensor core") tell that an engine may round floats to TF32, and the fastest ones
  * do. So plan_make checks the notes of every engine, also of one that a node's profile names.
@@ -26,7 +26,7 @@ plan_part::~plan_part()
 
 /* ---- descriptors ----------------------------------------------------------------------------- */
 
-/* What it was before is gone: a plan that could not be made is made again of another engine. */
+/* Discards earlier contents: after a failure, a plan is made again from another engine. */
 static int begin(struct plan_part *p, cudnnBackendDescriptorType_t type, struct err *e)
 {
     release(p);
@@ -52,7 +52,7 @@ static int end(struct plan_part *p, struct err *e)
     return 0;
 }
 
-/* Reads at most `room` elements; their number. */
+/* Reads at most `room` elements; returns their number. */
 static int get(const struct plan_part *p, cudnnBackendAttributeName_t name,
                cudnnBackendAttributeType_t type, int room, void *values, struct err *e)
 {
@@ -95,7 +95,7 @@ static int convolution(struct plan_part *c, const struct plan_shape *s, struct e
     return end(c, e);
 }
 
-/* What the attributes of each pass's operation are called. */
+/* The names of the attributes of each pass's operation. */
 static const struct {
     cudnnBackendDescriptorType_t type;
     int alpha, beta, convolution, w, x, y;
@@ -143,9 +143,9 @@ int plan_describe(struct plan_graph *g, enum plan_pass pass, const struct plan_s
 
 /* ---- engines --------------------------------------------------------------------------------- */
 
-/* What an engine's notes say. */
+/* An engine's notes. */
 struct notes {
-    bool allowed;    /* its arithmetic is what the precision says */
+    bool allowed;    /* its arithmetic fits the precision */
     bool repeatable; /* it gives the same bits each time */
 };
 
@@ -175,7 +175,7 @@ static int read_notes(const struct plan_part *engine, enum cuda_precision precis
     return 0;
 }
 
-/* Knobs are read back, so that the same plan can be made for another minibatch, or by another
+/* Reads the knobs back, so that the same plan can be made for another minibatch or by another
  * process. */
 static int read_config(const struct plan_part *config, struct plan_part *engine,
                        struct cuda_engine *out, struct err *e)
@@ -206,7 +206,7 @@ static int read_config(const struct plan_part *config, struct plan_part *engine,
     return 0;
 }
 
-/* What is asked of the rules of thumb, and how much of the list is full then at the most. */
+/* The heuristics to ask, and how full the list may be after each. */
 static const struct {
     cudnnBackendHeurMode_t mode;
     int parts;
@@ -217,9 +217,9 @@ struct listing {
     cudnnBackendDescriptor_t properties;
     const struct plan_graph *g;
     enum cuda_precision precision;
-    bool repeatable; /* only such */
+    bool repeatable; /* only these */
     struct cuda_engine *list;
-    struct plan *plans; /* of each in the list */
+    struct plan *plans; /* a plan for each engine in the list */
     int n;
 };
 
@@ -275,7 +275,7 @@ int plan_engines(cudnnBackendDescriptor_t properties, const struct plan_graph *g
         l.repeatable = way == 0;
         for (const auto &m : modes) {
             ask(&l, m.mode, (most * m.parts + ALL_PARTS - 1) / ALL_PARTS,
-                &why); /* a mode may have nothing to say */
+                &why); /* a mode may have no answer */
         }
     }
     return l.n > 0 ? l.n

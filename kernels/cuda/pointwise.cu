@@ -139,7 +139,7 @@ KERNEL mask_and_sum(float *out, T *grad, const T *y, struct cuda_parts parts, bo
         [&](size_t channel, const double *all) { out[channel] = (float)all[0]; });
 }
 
-/* Rows of a step's output, of as many channels as its layer has units. */
+/* Rows of a step's output, each with as many channels as its layer has units. */
 static size_t rows_of(const struct cuda_program *p, const struct cuda_step *s)
 {
     return (size_t)p->head.batch * s->out->count / (size_t)s->layer->units;

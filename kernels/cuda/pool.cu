@@ -70,8 +70,8 @@ template <typename T, int N> DEVICE_FN port_some<T, N> packed(const float *v, fl
 
 /* ---- max ------------------------------------------------------------------------------------- */
 
-/* bias: of each channel, or NULL; added and rounded before numbers are compared, as if it had been
- * added before. */
+/* bias: of each channel, or NULL. It is added and rounded before numbers are compared, as an
+ * earlier step would do. */
 template <typename T, typename Place, int N>
 KERNEL max_forward(port_some<T, N> *y, port_some<Place, N> *argmax, const port_some<T, N> *x,
                    const float *bias, bool relu, struct window w, size_t n)
@@ -98,7 +98,7 @@ KERNEL max_forward(port_some<T, N> *y, port_some<Place, N> *argmax, const port_s
                     float here = bias ? port_float(port_from<T>(port_float(v.v[k]) + added.v[k]))
                                       : port_float(v.v[k]);
                     if (!any || here > best[k] ||
-                        (here != here && best[k] == best[k])) { /* NaN is kept */
+                        (here != here && best[k] == best[k])) { /* NaN wins */
                         best[k] = here;
                         place[k] = (row - top) * w.kernel[1] + column - left;
                     }
@@ -220,7 +220,7 @@ static int prepare(struct cuda_program *p, struct cuda_step *s, struct err *e)
                      : 0;
 }
 
-/* Both images, and what a max pool remembers. */
+/* Bytes of both images, and of a max pool's positions. */
 static size_t bytes_of(const struct cuda_program *p, const struct cuda_step *s, size_t element)
 {
     const struct pool *pool = (const struct pool *)s->state;

@@ -36,9 +36,9 @@ static int prepare_steps(struct cuda_program *p, struct err *e)
     return 0;
 }
 
-/* A gradient lives from the step that writes it first to the step that made the value, so they take
- * turns in a few buffers: `owner` is the value that a buffer belongs to at the moment, `values` all
- * that ever do. */
+/* A gradient lives from the step that first writes it to the step that made the value, so gradients
+ * share a few buffers. `owner` is the value that a buffer currently belongs to, `values` are all
+ * that ever own it. */
 struct turn {
     size_t count; /* elements of one sample */
     const struct cuda_value *owner;
@@ -69,14 +69,14 @@ static void release_turns(struct turn *turns, int n, const struct cuda_value *v)
     }
 }
 
-/* An input of s whose gradient can use the output's buffer: backward leaves it there. */
+/* Can the gradient of s's input k use the output's buffer, because backward leaves it there? */
 static bool takes_over(const struct cuda_step *s, int k, int own)
 {
     return own >= 0 && (s->op->passes >> k & 1) && !s->adds[k];
 }
 
-/* turn_of[value]: which buffer its gradient takes, or -1. A buffer that a branch may still read is
- * not used again before the next branch begins. */
+/* turn_of[value]: the buffer of its gradient, or -1. A buffer that a branch may still read is not
+ * used again before the next branch begins. */
 static int plan_gradients(struct cuda_graph *g, struct turn *turns, int *turn_of)
 {
     const struct cuda_value *read = NULL;
@@ -103,7 +103,7 @@ static int plan_gradients(struct cuda_graph *g, struct turn *turns, int *turn_of
             if (takes_over(s, k, own)) {
                 turns[own].owner = s->in[k];
                 turn_of[value] = own;
-                own = -1; /* only one can */
+                own = -1; /* only one input can */
             } else {
                 take_turn(turns, &n, turn_of, s->in[k], value);
             }
@@ -119,7 +119,7 @@ static int reserve_values(struct cuda_program *p, struct turn *turns, int n_turn
 {
     size_t batch = (size_t)p->head.batch, element = cuda_element(p);
     struct cuda_graph *g = &p->graph;
-    /* the fp32 input is where the samples are copied to */
+    /* samples are copied to the fp32 input */
     for (int i = p->precision == CUDA_BF16 ? 0 : 1; i < g->n_values; i++) {
         TRY(cuda_reserve_bytes(&p->arena, &g->values[i].data, batch * g->values[i].count * element,
                                true, e));
@@ -148,7 +148,7 @@ static void lay_out_input(struct cuda_program *p)
     p->input_bytes = p->x_at + batch * p->graph.values[0].count * sizeof(float);
 }
 
-/* Everything of the program that is in device memory, but for values and gradients. */
+/* Reserves everything of the program in device memory except values and gradients. */
 static int reserve_rest(struct cuda_program *p, struct err *e)
 {
     struct cuda_arena *a = &p->arena;
@@ -239,7 +239,7 @@ static int enqueue_backward(struct cuda_program *p, int i, struct err *e)
     return 0;
 }
 
-/* The step of a layer that has parameters. */
+/* The step of a layer with parameters. */
 static int step_of(const struct cuda_graph *g, int layer)
 {
     int i = 0;
@@ -249,7 +249,7 @@ static int step_of(const struct cuda_graph *g, int layer)
     return i;
 }
 
-/* Segment k: from where the bucket before was complete to where bucket k is. */
+/* Enqueues segment k: from where the previous bucket was complete to where bucket k is. */
 static int enqueue_segment(struct cuda_program *p, int k, struct err *e)
 {
     int from = k == 0 ? p->graph.n_steps - 1 : step_of(&p->graph, p->bucket_layer[k - 1]) - 1;
@@ -271,8 +271,8 @@ static int enqueue_training(struct cuda_program *p, struct err *e)
     return cuda_branch_join(p, e);
 }
 
-/* Blocks for the first run, freed after it. They are allocated before the program's own memory, so
- * that an error about memory counts what a minibatch really has. */
+/* Allocates blocks for the first run, which are freed after it. They come before the program's own
+ * memory, so that an error about memory counts what a minibatch really has. */
 static int allocate_scratch(struct cuda_program *p, struct cuda_arena *arena, struct err *e)
 {
     struct cuda_replica *r = p->replica;
@@ -291,7 +291,7 @@ static int enqueue_everything(struct cuda_program *p, struct err *e)
     return enqueue_forward(p, false, e);
 }
 
-/* Everything once, on the scratch blocks. Waits for what was started, also after a failure. */
+/* Runs everything once, on the scratch blocks. Waits for what was started, also after a failure. */
 static int run_once(struct cuda_program *p, struct err *e)
 {
     int rc = enqueue_everything(p, e);
@@ -361,7 +361,7 @@ static int plan(struct cuda_program *p, size_t bucket_bytes, struct err *e)
     return 0;
 }
 
-/* Memory, and the first run; `scratch` is the caller's to free. */
+/* Allocates memory, and makes the first run; the caller frees `scratch`. */
 static int allocate_and_run(struct cuda_program *p, struct cuda_arena *scratch, struct err *e)
 {
     TRY(allocate_scratch(p, scratch, e));
@@ -374,7 +374,7 @@ static int allocate_and_run(struct cuda_program *p, struct cuda_arena *scratch, 
 static int build(struct cuda_program *p, size_t bucket_bytes, struct err *e)
 {
     struct cuda_replica *r = p->replica;
-    p->weights = r->weights; /* whether there are any decides what operators prepare */
+    p->weights = r->weights; /* operators prepare differently if there are bf16 weights */
     struct cuda_arena scratch = {};
     TRY(cuda_enter(p->dev, e));
     TRY(plan(p, bucket_bytes, e));

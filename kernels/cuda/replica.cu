@@ -24,7 +24,7 @@ enum { STAGING = 1 << 22, CHUNK = 4096 };
 
 struct span {
     const struct cuda_tensor *tensors;
-    uint64_t flat, at; /* floats of one block of parameters, in both orders */
+    uint64_t flat, at; /* floats of one block of parameters, in each order */
     uint64_t first, n;
     int n_tensors;
 };
@@ -67,8 +67,8 @@ static int map_init(struct cuda_map *m, const struct tensor *tensors, int n, siz
     return 0;
 }
 
-/* The tensors whose order differs: weights of convolutions, and of dense layers that read an image.
- */
+/* Finds the tensors whose order differs: weights of convolutions, and of dense layers that read an
+ * image. */
 static int find_orders(struct cuda_map *m, const struct network *net, struct err *e)
 {
     struct cuda_graph graph;
@@ -170,12 +170,12 @@ static int pin_mirrors(struct cuda_replica *r, struct err *e)
     return cuda_pin(&r->rates_host, sizeof(*r->rates_host), e);
 }
 
-/* Not captured, on blocks and rates of zeros, which stay as they are: the first run makes CUDA load
- * the kernels. */
+/* Runs the update once without capturing it, on zeroed blocks and rates, which do not change: the
+ * first run makes CUDA load the kernels. */
 static int run_update_once(struct cuda_replica *r, struct err *e)
 {
     *r->rates_host = {};
-    r->rates_host->root = 1; /* nothing divided by zero */
+    r->rates_host->root = 1; /* avoids a division by zero */
     TRY(cuda_update_enqueue(r, r->dev->build, e));
     return cuda_check(cudaStreamSynchronize(r->dev->build), "run the update for the first time", e);
 }
@@ -276,7 +276,7 @@ static struct span span_of(const struct cuda_replica *r, enum dev_block b, size_
     return {m->device, m->flat, m->at, first, n, m->n};
 }
 
-/* What `later` is given from now on runs after all that `earlier` has been given. */
+/* Makes later work on `later` wait for everything given to `earlier` so far. */
 static int order(cudaStream_t later, cudaStream_t earlier, cudaEvent_t event, struct err *e)
 {
     TRY(cuda_check(cudaEventRecord(event, earlier), "mark a stream", e));
@@ -293,7 +293,7 @@ static int check_range(const struct cuda_replica *r, enum dev_block b, size_t fi
                          count);
 }
 
-/* [first, first+n) of the block to `to` on the GPU. */
+/* Puts a copy of floats [first, first+n) of the block to `to` on the GPU. */
 static int put_gather(struct cuda_replica *r, enum dev_block b, size_t first, size_t n, float scale,
                       float *to, struct err *e)
 {
@@ -345,7 +345,7 @@ int cuda_fetch_buffer(struct dev_replica *head, enum dev_block b, size_t first, 
     return cuda_check(cudaStreamSynchronize(r->dev->copy), "fetch a block on the GPU", e);
 }
 
-/* The parameters of bf16 products are a rounded copy. */
+/* Updates the bf16 parameters, which are a rounded copy. */
 static int put_weights(struct cuda_replica *r, struct err *e)
 {
     return !r->weights ? 0
@@ -362,7 +362,7 @@ int cuda_store_buffer(struct dev_replica *head, enum dev_block b, size_t first, 
     TRY(cuda_enter(r->dev, e));
     TRY(check_range(r, b, first, n, e));
     if (b != DEV_GRADS &&
-        b != DEV_PARAMS) { /* the host has to know adam's steps, and settles statistics itself */
+        b != DEV_PARAMS) { /* the host must know adam's steps, and merges statistics itself */
         return err_set(e, ERR_INTERNAL,
                        "only gradients and parameters are stored from memory of the GPU");
     }
@@ -377,7 +377,7 @@ int cuda_store_buffer(struct dev_replica *head, enum dev_block b, size_t first, 
     TRY(order(r->dev->main, copy, r->dev->copied, e));
     return b == DEV_GRADS ? 0
                           : cuda_check(cudaStreamSynchronize(copy), "store a block on the GPU",
-                                       e); /* the next message is received there */
+                                       e); /* the next message arrives there */
 }
 
 int cuda_store(struct dev_replica *head, enum dev_block b, size_t first, size_t n, struct err *e)

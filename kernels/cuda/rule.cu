@@ -10,7 +10,7 @@
 #include "kernels/rules/sgd.h"
 #include "kernels/rules/trust.h"
 
-/* Of the kernels, in the order of enum rule. */
+/* Names of the kernels, in the order of enum rule. */
 static const char *const names[] = {"apply_sgd", "apply_dc_asgd", "apply_trust"};
 static_assert(sizeof(names) / sizeof(*names) == RULES, "apply_one() has each rule, and it a name");
 
@@ -60,7 +60,7 @@ static bool aligned(const struct rule_state *s, const struct rule_args *a)
     return all % 16 == 0;
 }
 
-/* The shard from element `first` on. */
+/* The shard starting at element `first`. */
 static struct rule_state from(const struct rule_state *s, size_t first)
 {
     return {s->w + first,

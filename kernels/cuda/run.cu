@@ -36,7 +36,7 @@ static void fill_input(struct cuda_program *p, const struct dev_input *in)
     if (in->from && in->view) {
         memcpy(p->input_host + p->views_at, in->view, used * sizeof(*in->view));
     }
-    if (in->from || in->fed) { /* what the host's x holds stays there, and `filled` with it */
+    if (in->from || in->fed) { /* the host's x is unchanged, and so is `filled` */
         return;
     }
     memcpy(x, in->x, used * n * sizeof(*x));
@@ -126,7 +126,7 @@ static int begin(struct cuda_program *p, const struct dev_input *in, struct err 
     return 0;
 }
 
-/* Waits, also after an error (rc): until then the pinned memory must not be touched. */
+/* Waits, also after an error (rc): until then the pinned memory is in use. */
 static int end(struct cuda_program *p, const struct dev_input *in, int rc, struct dev_result *out,
                struct err *e)
 {

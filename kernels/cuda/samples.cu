@@ -19,7 +19,7 @@ struct dev_samples {
     struct cuda_kept kept;
 };
 
-/* Channel c of a pixel of a view of the picture `from`. */
+/* Channel c of a pixel, in a view of the picture `from`. */
 DEVICE_FN uint8_t seen(const struct cuda_kept &k, const uint8_t *from, const struct dev_view &v,
                        unsigned pixel, unsigned c)
 {
@@ -31,7 +31,7 @@ DEVICE_FN uint8_t seen(const struct cuda_kept &k, const uint8_t *from, const str
                : from[((size_t)y * k.stored[1] + (size_t)x) * k.channels + c];
 }
 
-/* A thread takes N numbers of a sample at once. WHOLE: samples as they are stored, no views. */
+/* A thread takes N numbers of a sample at once. WHOLE: stored samples without views. */
 template <bool WHOLE, int N>
 KERNEL take(float *to, struct cuda_kept k, const struct cuda_head *head, const int64_t *sample,
             const struct dev_view *views, size_t batch)
@@ -102,10 +102,10 @@ int cuda_samples_check(const struct cuda_program *p, const struct dev_input *in,
 
 /* ---- new, free ------------------------------------------------------------------------------- */
 
-/* Two pinned buffers of `part` bytes in turns: while one is copied the other is filled. */
+/* Two pinned buffers of `part` bytes: one is filled while the other is copied. */
 struct staging {
     char *pinned;        /* [2][part] */
-    cudaEvent_t sent[2]; /* the copy from a buffer has ended */
+    cudaEvent_t sent[2]; /* a buffer's copy has ended */
     size_t part;
 };
 

@@ -29,7 +29,7 @@ struct cuda_choice *cuda_choice_find(struct cuda_device *d, const int key[CUDA_C
     return NULL;
 }
 
-/* It is of this shape, whatever the minibatch, and knows an engine for each pass. */
+/* Does this choice have the same shape, whatever the minibatch, and an engine for each pass? */
 static bool lends(const struct cuda_choice *c, const int key[CUDA_CHOICE_KEY], unsigned passes)
 {
     int of[CUDA_CHOICE_KEY];
@@ -42,7 +42,7 @@ static bool lends(const struct cuda_choice *c, const int key[CUDA_CHOICE_KEY], u
     return all;
 }
 
-/* Between their minibatches, in powers of two. */
+/* The distance of their minibatches, in powers of two. */
 static double distance(const int a[CUDA_CHOICE_KEY], const int b[CUDA_CHOICE_KEY])
 {
     return fabs(log2((double)a[CUDA_CHOICE_BATCH] / b[CUDA_CHOICE_BATCH]));

@@ -37,7 +37,7 @@ KERNEL square_lanes(double *squares, const float *grads, const struct cuda_tenso
     }
 }
 
-/* Lanes of a chunk, in order; then one thread adds up the chunks, in order. */
+/* Adds up the lanes of each chunk, in order; then one thread adds up the chunks, in order. */
 KERNEL add_chunks(double *factor, double *squares, const struct cuda_rates *rates, size_t chunks)
 {
     for (size_t i = threadIdx.x; i < chunks; i += PORT_THREADS) {
@@ -160,7 +160,7 @@ int cuda_update_enqueue(struct cuda_replica *r, cudaStream_t stream, struct err 
                       "make a step", e);
 }
 
-/* As the CPU works them out, in double. */
+/* Computes the rates in double, as the CPU does. */
 static void write_rates(struct cuda_replica *r, double lr, double scale)
 {
     const struct optimizer_spec *o = &r->head->optimizer;
@@ -195,7 +195,7 @@ int cuda_update(struct dev_replica *head, double lr, double scale, struct err *e
     struct cuda_replica *r = cuda_replica(head);
     TRY(cuda_enter(r->dev, e));
     TRY(cuda_update_begin(r, lr, scale, e));
-    if (cuda_metering()) { /* kernel by kernel */
+    if (cuda_metering()) { /* so that each kernel is metered */
         TRY(cuda_update_enqueue(r, r->dev->main, e));
     } else {
         TRY(cuda_check(cudaGraphLaunch(r->update, r->dev->main), "start the update", e));
