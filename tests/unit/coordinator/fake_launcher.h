@@ -1,5 +1,5 @@
-/* A launcher that starts nothing, for the tests of coordinator/: it notes what it was asked to
- * start and to stop, and an attempt of it ends when the test says so.
+/* A launcher that starts nothing, for the tests of coordinator/. It records its starts and stops,
+ * and an attempt ends when the test says so.
  */
 #ifndef TESTS_COORDINATOR_FAKE_LAUNCHER_H
 #define TESTS_COORDINATOR_FAKE_LAUNCHER_H
@@ -22,9 +22,9 @@ struct fake_attempt {
 struct fake {
     struct fake_attempt attempts[FAKE_ATTEMPTS];
     int n;
-    int strangers; /* told to stop what it never started: leftovers of a dead coordinator */
-    bool refuses;  /* nothing can be started */
-    void (*on_start)(void *); /* or NULL: called in the middle of a start, once, with the world */
+    int strangers; /* stopped without having been started here: leftovers of a dead coordinator */
+    bool refuses;  /* every start fails */
+    void (*on_start)(void *); /* or NULL: called once, in the middle of a start, with the world */
     void *world;
 };
 
@@ -51,7 +51,7 @@ static inline int fake_start(void *ctx, struct attempt *a, const struct plan *pl
     snprintf(t->job, sizeof t->job, "%s", a->job);
     t->number = a->number;
     t->plan = plan_json(plan);
-    a->pid = 0x7f000000 + f->n; /* above every real one */
+    a->pid = 0x7f000000 + f->n; /* above every real pid */
     a->start_ticks = 1;
     if (f->on_start) {
         f->on_start(f->world);
@@ -72,7 +72,7 @@ static inline bool fake_looked_for(void *ctx, struct attempt *a)
     return true;
 }
 
-/* What its output says is read as mpirun's is. */
+/* Its output is read like mpirun's. */
 static inline bool fake_poll(void *ctx, const struct attempt *a, struct attempt_end *end)
 {
     struct fake_attempt *t = fake_find(ctx, a->job, a->number);

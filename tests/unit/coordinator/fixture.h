@@ -1,11 +1,11 @@
 /* A small world for the tests of coordinator/: a private Redis in a temporary folder, a scheduler
- * whose clock is a number that the test moves, and launchers that start nothing; and what the store
- * tells of its jobs.
+ * whose clock is a number that the test moves, launchers that start nothing, and functions that
+ * read jobs from the store.
  *
- * The scheduler's clock is fake, that of Redis is not. So that nothing depends on how long this
- * machine takes for a test, heartbeats of nodes and ranks get a time that Redis has not reached:
- * their age is 0. A test of a rank that is stuck says so in the heartbeat itself (progress_age,
- * comm_age), and one of a silent node sets the age of the node's heartbeat.
+ * The scheduler's clock is fake; that of Redis is not. So that no test depends on the speed of the
+ * machine, heartbeats of nodes and ranks have a time that Redis has not reached: their age is 0. A
+ * test of a stuck rank says so in the heartbeat itself (progress_age, comm_age), and a test of a
+ * silent node sets the age of the node's heartbeat.
  */
 #ifndef TESTS_COORDINATOR_FIXTURE_H
 #define TESTS_COORDINATOR_FIXTURE_H
@@ -23,15 +23,15 @@ static const int64_t world_ahead_ms = 1000000000; /* how far heartbeats are ahea
 
 struct world {
     struct place *place;
-    struct store *store; /* the place's */
+    struct store *store; /* of the place */
     struct fake fake, simulated;
     struct launcher mpirun, simulator;
     struct sched *sched;
     struct quotas *quotas; /* NULL: none */
     json_t *nodes[WORLD_NODES];
     int n_nodes;
-    int64_t told;  /* facts and heartbeats so far: their numbers */
-    int64_t beats; /* heartbeats of ranks so far: their times */
+    int64_t told;  /* facts and heartbeats so far, which numbers them */
+    int64_t beats; /* heartbeats of ranks so far, which gives their times */
     double now;
 };
 
@@ -52,7 +52,7 @@ static inline void world_coordinator(struct world *w)
     assert_non_null(w->sched = sched_new(&c, &err_));
 }
 
-/* As after a kill -9: what was in memory is gone, what was started goes on. */
+/* A new coordinator after a kill -9: memory is lost, started processes continue. */
 static inline void world_new_coordinator(struct world *w)
 {
     sched_free(w->sched);
@@ -96,8 +96,8 @@ static inline int world_close(void **state)
 
 #define IN_A_WORLD(test) cmocka_unit_test_setup_teardown(test, world_open, world_close)
 
-/* The node's last heartbeat came so many milliseconds ago by the clock of Redis. Negative while the
- * store is away. */
+/* Sets the age of the node's last heartbeat, in ms by the clock of Redis. Negative while the store
+ * is away. */
 static inline int node_beat_age_set(struct world *w, const char *name, int64_t ms)
 {
     static const char script[] =
@@ -113,7 +113,7 @@ static inline int node_beat_age_set(struct world *w, const char *name, int64_t m
     return rc;
 }
 
-/* A heartbeat of the node. Negative while the store is away. */
+/* Sends a heartbeat of the node. Negative while the store is away. */
 static inline int node_beats(struct world *w, const json_t *node)
 {
     const char *name = json_string_value(json_object_get(node, "name"));
@@ -143,14 +143,15 @@ static inline void world_node_gone(struct world *w, const char *name)
     OK(store_node_remove(w->store, name, &err_));
 }
 
-/* One turn, `seconds` after the last. */
+/* Makes one turn, `seconds` after the last one. */
 static inline void tick(struct world *w, double seconds)
 {
     w->now += seconds;
     sched_tick(w->sched, w->now);
 }
 
-/* Many turns, so close together that the scheduler does not think that it was asleep itself. */
+/* Makes many turns, so close together that the scheduler does not think that it was asleep
+ * itself. */
 static inline void pass(struct world *w, double seconds)
 {
     double until = w->now + seconds;
@@ -164,7 +165,7 @@ static inline void pass(struct world *w, double seconds)
 
 /* ---- jobs ------------------------------------------------------------------------------------ */
 
-/* JSON written with single quotes, so that C can be read. */
+/* Parses JSON with single quotes, which read well in C. */
 static inline json_t *quoted(const char *single)
 {
     char text[1500];
@@ -175,7 +176,7 @@ static inline json_t *quoted(const char *single)
     return json_of(text);
 }
 
-/* A spec that runs on one worker, with what `changes` says. */
+/* A spec that runs on one worker, with these changes. */
 static inline json_t *world_spec(const char *changes)
 {
     json_t *spec = json_of(
@@ -191,7 +192,7 @@ static inline json_t *world_spec(const char *changes)
     return spec;
 }
 
-/* owner: NULL for nobody's. */
+/* owner: NULL for none. */
 static inline void submit_as(struct world *w, const char *owner, const char *changes,
                              char id[STORE_ID])
 {
@@ -215,7 +216,7 @@ static inline const char *state_of(struct world *w, const char *id)
 
 #define assert_state(w, id, expected) assert_string_equal(state_of(w, id), expected)
 
-/* What the job's JSON says at a path; new reference of the whole in *whole. */
+/* The value at a path of the job's JSON; a new reference to the whole document in *whole. */
 static inline json_t *job_of(struct world *w, const char *id)
 {
     json_t *job = store_job_get(w->store, id, &err_);
@@ -264,7 +265,7 @@ static inline void ask(struct world *w, const char *id, const char *what)
     OK(store_job_request(w->store, id, what, &err_));
 }
 
-/* The attempt of this job that was started last. */
+/* The newest attempt of this job. */
 static inline struct fake_attempt *last_attempt(struct world *w, const char *id)
 {
     for (int i = w->fake.n - 1; i >= 0; i--) {

@@ -1,5 +1,5 @@
 /* The ranks of an attempt, played by the test: it writes their rows, heartbeats and facts into the
- * store, sealed as theirs are, and says when "mpirun" ends and with which last words.
+ * store with their seals, and decides when "mpirun" ends and with which last words.
  */
 #ifndef TESTS_COORDINATOR_PLAYED_RANKS_H
 #define TESTS_COORDINATOR_PLAYED_RANKS_H
@@ -17,8 +17,8 @@ static inline int workers_of(const struct fake_attempt *t)
     return (int)json_array_size(json_object_get(t->plan, "workers"));
 }
 
-/* What is said from now on is sealed with the key of this attempt's ranks on the coordinator's
- * host; of an attempt that never was, with zeros. */
+/* Seals reports from now on with the key of this attempt's ranks on the coordinator's host; for an
+ * attempt that never existed, with zeros. */
 static inline void seal_as(struct world *w, const char *id, int attempt)
 {
     char path[200];
@@ -39,7 +39,7 @@ static inline void say_row(struct world *w, const char *id, const struct row *ro
     OK(report_rows(w->store, id, row->rank, row, 1, &err_));
 }
 
-/* Rank 0 or the keeper, whoever tells such a fact. */
+/* The rank that reports such a fact: rank 0 or the keeper. */
 static inline int teller_of(struct world *w, const char *id, const json_t *fact)
 {
     const char *type = jsonx_string_at(fact, "type");
@@ -49,7 +49,7 @@ static inline int teller_of(struct world *w, const char *id, const json_t *fact)
     return keepers ? workers_of(last_attempt(w, id)) : 0;
 }
 
-/* What a test leaves out is filled in as a rank of this attempt would write it. */
+/* Fills in what a test leaves out, as a rank of this attempt would. */
 static inline void say_fact_of(struct world *w, const char *id, int attempt, const char *text)
 {
     json_t *given = quoted(text),
@@ -79,8 +79,7 @@ static inline struct beat beat_of(struct world *w, const char *id, int rank, enu
     return b;
 }
 
-/* The time of the rank's heartbeat becomes `ms` before now by the clock of Redis.
- */
+/* Sets the time of the rank's heartbeat to `ms` before now, by the clock of Redis. */
 static inline void beat_age_set(struct world *w, const char *id, int rank, int64_t ms)
 {
     static const char script[] =
@@ -95,8 +94,8 @@ static inline void beat_age_set(struct world *w, const char *id, int rank, int64
     redisFree(c);
 }
 
-/* Heartbeats are told apart by their times, which have milliseconds: each gets another one, which
- * Redis has not reached. */
+/* Heartbeats are told apart by their times in ms, so each gets a new one, which Redis has not
+ * reached. */
 static inline void put_beat_ahead(struct world *w, const char *id, int rank)
 {
     beat_age_set(w, id, rank, -world_ahead_ms - ++w->beats);
@@ -121,14 +120,14 @@ static inline void say_ages(struct world *w, const char *id, int rank, enum phas
     say_beat_of(w, id, &b);
 }
 
-/* Of a rank that has not worked since its last progress. */
+/* A heartbeat of a rank that has not worked since its last progress. */
 static inline void say_beat(struct world *w, const char *id, int rank, enum phase phase,
                             double progress_age, double comm_age)
 {
     say_ages(w, id, rank, phase, progress_age, progress_age, comm_age);
 }
 
-/* Heartbeats of all workers that count so many samples in all. */
+/* Heartbeats of all workers, with this many samples in all. */
 static inline void say_samples(struct world *w, const char *id, int64_t samples)
 {
     int workers = workers_of(last_attempt(w, id));
@@ -139,7 +138,7 @@ static inline void say_samples(struct world *w, const char *id, int64_t samples)
     }
 }
 
-/* … that count all samples of the job's epochs. */
+/* Heartbeats with all samples of the job's epochs. */
 static inline void say_all_samples(struct world *w, const char *id)
 {
     json_t *plan = last_attempt(w, id)->plan;
@@ -162,7 +161,7 @@ static inline struct row row_of(const struct fake_attempt *t, int rank, int step
                         .attempt = (int16_t)t->number};
 }
 
-/* Every worker of the newest attempt reports its rows from step `from` to step `to`; each took
+/* Every worker of the newest attempt reports its rows from step `from` to step `to`, each of
  * `seconds`. */
 static inline void ranks_step(struct world *w, const char *id, int from, int to, double seconds)
 {
@@ -175,7 +174,7 @@ static inline void ranks_step(struct world *w, const char *id, int from, int to,
     }
 }
 
-/* The same with steps of 10 us, in entries that are as large as a worker makes them. */
+/* The same with steps of 10 us, in entries of a worker's largest size. */
 static inline void ranks_rush(struct world *w, const char *id, int from, int to)
 {
     enum { ENTRY = 512 };

@@ -1,4 +1,4 @@
-/* What becomes of a job when its attempt ends (coordinator/turn/run/run.c through sched_tick). */
+/* What a job does when its attempt ends (coordinator/turn/run/run.c through sched_tick). */
 #include "tests/unit/coordinator/world.h"
 
 #include "job/documents/results/summary.h"
@@ -23,7 +23,7 @@ static void an_exit_code_of_0_without_a_word_of_a_rank_is_a_lost_attempt(void **
     struct world *w = world_running(state, 2, "{'workers': 2}", id);
     process_ends(w, id, 0, "");
     pass(w, 1);
-    assert_state(w, id, "launching"); /* its next attempt */
+    assert_state(w, id, "launching"); /* the next attempt */
     assert_int_equal(attempts_of(w, id), 2);
     assert_int_equal(number_field(w, id, "restarts"), 1);
     assert_error(w, id, "peer", "attempt 1 was lost");
@@ -133,7 +133,8 @@ static void an_error_that_every_attempt_would_meet_again_fails_the_job_at_once(v
     assert_int_equal(attempts_of(w, id), 1);
 }
 
-/* The programs of all ranks end in one step; rank 0's or another's words come first. */
+/* The programs of all ranks end in one step; the words of rank 0 or of another rank arrive
+ * first. */
 static void programs_end(struct world *w, const char *id, int rank, int step)
 {
     char fact[420];
@@ -179,7 +180,7 @@ static void a_late_end_of_an_attempt_does_not_end_the_next_one(void **state)
     tick(w, 0.5);
     say_fact(w, id, "{'type': 'restored', 'version': 1, 'rank': 2}");
     ranks_step(w, id, 2, 4, 0.01);
-    pass(w, 20); /* longer than an attempt that has ended may take to go */
+    pass(w, 20); /* longer than an ended attempt may take to disappear */
     assert_state(w, id, "running");
     assert_int_equal(last_attempt(w, id)->stops, 0);
     process_ends(w, id, 137, ""); /* lost, and not finished as attempt 1 said */
@@ -187,7 +188,7 @@ static void a_late_end_of_an_attempt_does_not_end_the_next_one(void **state)
     assert_int_equal(last_attempt(w, id)->number, 3);
 }
 
-/* progress.json of this attempt. */
+/* Writes progress.json of this attempt. */
 static void leave_progress(struct world *w, const char *id, int attempt, int step,
                            const struct err *error)
 {
@@ -213,7 +214,7 @@ static void leave_progress(struct world *w, const char *id, int attempt, int ste
     json_decref(s.assignments);
 }
 
-/* Its first attempt runs. */
+/* The job's first attempt runs. */
 static void begin_virtual(struct world *w, char id[STORE_ID])
 {
     submit(w,
@@ -263,7 +264,7 @@ static void a_restart_goes_on_with_the_nodes_that_are_left_down_to_min_workers(v
     assert_int_equal(attempts_of(w, id), 2);
     json_t *plan = last_attempt(w, id)->plan;
     assert_int_equal(workers_of(last_attempt(w, id)), 1);
-    assert_int_equal((int)number_at(plan, "/first/sizes/0"), 64); /* B stays */
+    assert_int_equal((int)number_at(plan, "/first/sizes/0"), 64); /* B does not change */
     assert_true(number_at(plan, "/first/version") > 1);
 }
 
@@ -309,7 +310,7 @@ static void a_stuck_rank_ends_the_attempt_and_is_named(void **state)
     say_beat(w, id, 1, PHASE_COMPUTE, 5, 0);
     say_beat(w, id, 2, PHASE_SERVE, 5, 0);
     tick(w, 0.5);
-    assert_int_equal(last_attempt(w, id)->stops, 0); /* once is not enough */
+    assert_int_equal(last_attempt(w, id)->stops, 0); /* one failure is not enough */
     tick(w, 1.0);
     assert_int_equal(last_attempt(w, id)->stops, 1);
     pass(w, 1);
@@ -330,7 +331,7 @@ static void a_rank_that_works_ten_times_slower_than_before_is_not_lost(void **st
         tick(w, 1.5);
         assert_int_equal(last_attempt(w, id)->stops, 0);
     }
-    say_ages(w, id, 1, PHASE_COMPUTE, 31, 0.4, 0); /* of 3 seconds, the shortest deadline */
+    say_ages(w, id, 1, PHASE_COMPUTE, 31, 0.4, 0); /* longer than 3 s, the shortest deadline */
     tick(w, 0.5);
     tick(w, 1.5);
     assert_int_equal(last_attempt(w, id)->stops, 1);
@@ -363,7 +364,7 @@ static void a_job_that_has_used_its_time_is_told_to_stop_and_fails(void **state)
     assert_error(w, id, "timeout", "max_seconds");
 }
 
-/* Its first start lies so far back. */
+/* The job's first start was this long ago. */
 static void began(struct world *w, const char *id, double seconds_ago)
 {
     char then[32];
@@ -397,13 +398,13 @@ static void a_job_within_its_time_by_the_wall_clock_goes_on(void **state)
     assert_state(w, id, "running");
 }
 
-/* Its start was read in the turn after the one in which it began: a clock that was set within them
- * ended it. */
+/* The start of an attempt was read in the turn after it began. If the clock was set between both
+ * turns, the attempt ended. */
 static void a_clock_that_is_set_right_after_a_jobs_first_step_costs_it_no_time(void **state)
 {
     char id[STORE_ID];
     struct world *w = world_running(state, 1, "{'max_wall_seconds': 3600}", id);
-    began(w, id, 7200); /* as it looks by a clock that was put forward */
+    began(w, id, 7200); /* as it appears after the clock was set forward */
     ranks_step(w, id, 2, 2, 0.01);
     tick(w, 0.5);
     assert_false(control_says(w, id, "stop"));

@@ -1,4 +1,4 @@
-/* Rows on their way from the store to the history, and what comes before them where many wait
+/* Rows on their way from the store to the history, and what is read before them if many wait
  * (coordinator/monitor/feed.c, driven by sched_tick). */
 #include "tests/unit/coordinator/world.h"
 
@@ -44,7 +44,7 @@ static void small_entries_are_read_by_the_hundred(void **state)
     assert_int_equal(rows_in_store(w, id, 1), 0);
 }
 
-/* Where many facts wait, only the last evaluation of a read is an event, and that one is. */
+/* If many facts wait, only the last evaluation of a reading becomes an event. */
 static void of_many_evaluations_the_last_of_each_read_is_told(void **state)
 {
     enum { MANY = 1200 };
@@ -92,8 +92,8 @@ static void a_job_ends_when_all_its_rows_are_read(void **state)
     assert_int_equal(points_of(w, id, "train_loss"), 20001);
 }
 
-/* Neither whoever cancels it nor another job, which waits for its nodes, waits for its rows; they
- * are in its history all the same. */
+/* Neither a user who cancels the job nor another job that waits for its nodes must wait for its
+ * rows. All the same, they are in its history. */
 static void a_cancelled_job_gives_its_nodes_back_before_its_rows_are_read(void **state)
 {
     char id[STORE_ID], next[STORE_ID];
@@ -117,7 +117,7 @@ static void a_cancelled_job_gives_its_nodes_back_before_its_rows_are_read(void *
     assert_state(w, id, "cancelled");
 }
 
-/* It is forgotten then. */
+/* It is then forgotten. */
 static void a_cancelled_job_may_be_deleted_before_its_rows_are_read(void **state)
 {
     char id[STORE_ID];
@@ -141,7 +141,7 @@ static void lose_plan(struct world *w, const char *id)
     json_decref(plan);
 }
 
-/* A new coordinator has begun to take over the rows of an attempt whose plan it cannot read. */
+/* A new coordinator has started to adopt the rows of an attempt whose plan it cannot read. */
 static struct world *world_taking_over(void **state, int last, char id[STORE_ID])
 {
     struct world *w = world_running(state, 2, "{'workers': 2}", id);
@@ -186,7 +186,7 @@ static void a_job_is_cancelled_at_once_while_its_next_attempt_reads(void **state
         tick(w, 1);
     }
     tick(w, 1);
-    assert_int_equal(sched_running(w->sched), 1); /* the other one */
+    assert_int_equal(sched_running(w->sched), 1); /* the other job */
     assert_int_equal(w->fake.n, 2);
     assert_int_equal(points_of(w, id, "train_loss"), 40001);
 }
@@ -205,10 +205,10 @@ static void a_job_is_queued_again_at_once_where_the_service_stops_while_it_reads
         tick(w, 1);
     }
     assert_int_equal(last_attempt(w, id)->number, 3);
-    assert_int_equal(number_field(w, id, "restarts"), 1); /* by the plan that was lost */
+    assert_int_equal(number_field(w, id, "restarts"), 1); /* because its plan was lost */
 }
 
-/* Its facts have numbers of their own, which nobody knows any more. */
+/* Its facts have their own numbers, which are no longer known. */
 static void what_an_attempt_before_the_last_told_is_read_too(void **state)
 {
     char id[STORE_ID];
@@ -229,7 +229,7 @@ static void what_an_attempt_before_the_last_told_is_read_too(void **state)
     assert_int_equal(points_of(w, id, "test_accuracy"), 1);
 }
 
-/* It is read once the store is there again. */
+/* It is read when the store is back. */
 static void a_store_that_goes_away_while_it_reads_costs_no_attempt(void **state)
 {
     char id[STORE_ID];

@@ -1,6 +1,6 @@
-/* Jobs whose number of nodes follows what is there (docs/decisions/0030): what they begin with,
- * when they grow and shrink and when not, and what is told of it. Driven by sched_tick on a clock
- * of the test's; the rules for growth alone first. */
+/* Elastic jobs, whose number of nodes follows the free nodes (docs/decisions/0030): how they start,
+ * when they grow and shrink and when not, and what they report. First the rules of growth alone,
+ * then sched_tick on a clock that the test moves. */
 #include "tests/unit/coordinator/world.h"
 
 /* ---- is it worth it? ------------------------------------------------------------------------- */
@@ -37,7 +37,7 @@ static void a_job_grows_where_that_saves_more_than_it_costs(void **state)
 
 #define ELASTIC "'elastic': {'min': 1, 'max': 3}, 'workers': 3, 'min_workers': 1, 'epochs': 100000"
 
-/* So much time in which its ranks step; they are at `step`. */
+/* The ranks step for this time; they are at `step`. */
 static void steps_for(struct world *w, const char *id, int *step, double seconds)
 {
     for (double until = w->now + seconds; w->now < until;) {
@@ -47,7 +47,7 @@ static void steps_for(struct world *w, const char *id, int *step, double seconds
     }
 }
 
-/* It writes its checkpoint, and its next attempt is there. */
+/* The attempt writes its checkpoint, and the next attempt starts. */
 static void changes_size(struct world *w, const char *id, int step)
 {
     int before = attempts_of(w, id);
@@ -89,7 +89,7 @@ static void it_grows_when_a_node_joins_and_stays(void **state)
     struct world *w = world_running(state, 2, "{" ELASTIC "}", id);
     steps_for(w, id, &step, 11);
     world_node(w, "n3", 1);
-    steps_for(w, id, &step, 2); /* it might be gone again */
+    steps_for(w, id, &step, 2); /* the node might disappear again */
     assert_false(control_says(w, id, "pause"));
     steps_for(w, id, &step, 4);
     changes_size(w, id, step);
@@ -141,7 +141,7 @@ static void it_does_not_grow_where_little_is_left_to_do(void **state)
     struct world *w = world_running(
         state, 1, "{'elastic': {'min': 1, 'max': 2}, 'workers': 2, 'epochs': 10}", id);
     say_samples(w, id, 10);
-    steps_for(w, id, &step, 12); /* 9990 of 10000 samples in 12 s: the rest takes no time */
+    steps_for(w, id, &step, 12); /* 9990 of 10000 samples in 12 s: too little time is left */
     say_samples(w, id, 9990);
     world_node(w, "n2", 1);
     steps_for(w, id, &step, 8);
@@ -176,11 +176,11 @@ static void it_shrinks_at_once_for_a_higher_priority_and_keeps_its_own_nodes(voi
     char id[STORE_ID], high[STORE_ID], same[STORE_ID];
     int step = 2;
     struct world *w = world_running(state, 3, "{" ELASTIC "}", id);
-    submit(w, "{'workers': 2}", same); /* waits, as old as the next attempt, and takes nothing */
+    submit(w, "{'workers': 2}", same); /* waits, as old as the next attempt, and takes no node */
     tick(w, 0.5);
     submit(w, "{'priority': 1}", high);
-    tick(w, 0.5); /* found */
-    tick(w, 0.5); /* told */
+    tick(w, 0.5); /* the turn finds the node */
+    tick(w, 0.5); /* the turn tells the ranks */
     changes_size(w, id, step);
     assert_int_equal(workers_of(last_attempt(w, id)), 2);
     tick(w, 0.5);
@@ -199,7 +199,7 @@ static void it_is_not_shrunk_below_its_min(void **state)
     struct world *w = world_running(state, 3, "{" ELASTIC "}", id);
     submit(w, "{'priority': 1, 'workers': 3}", high);
     steps_for(w, id, &step, 5);
-    assert_false(control_says(w, id, "pause")); /* two of its nodes would not do */
+    assert_false(control_says(w, id, "pause")); /* two of the job's nodes would not be enough */
     submit(w, "{'priority': 2, 'workers': 2}", high);
     steps_for(w, id, &step, 1);
     changes_size(w, id, step);
@@ -218,7 +218,7 @@ static void it_grows_again_once_the_other_has_ended_but_not_for_who_waits(void *
     submit(w, "{'workers': 2}", wide);
     ended(w, high, "finished");
     steps_for(w, id, &step, 18);
-    assert_false(control_says(w, id, "pause")); /* somebody waits for that node */
+    assert_false(control_says(w, id, "pause")); /* another job waits for that node */
     asked(w, wide, "cancel");
     steps_for(w, id, &step, 3);
     changes_size(w, id, step);
@@ -236,7 +236,7 @@ static void who_uses_fewer_nodes_gets_some_of_the_same_priority(void **state)
     steps_for(w, id, &step, 2);
     submit_as(w, "ada", "{}", own);
     steps_for(w, id, &step, 5);
-    assert_false(control_says(w, id, "pause")); /* not for her own */
+    assert_false(control_says(w, id, "pause")); /* no job shrinks for a job of the same owner */
     submit_as(w, "bob", "{}", other[0]);
     steps_for(w, id, &step, 2);
     changes_size(w, id, step++);
@@ -249,7 +249,7 @@ static void who_uses_fewer_nodes_gets_some_of_the_same_priority(void **state)
     assert_resized(w, id, why);
     submit_as(w, "bob", "{}", other[1]);
     steps_for(w, id, &step, 6);
-    assert_false(control_says(w, id, "pause")); /* he would have more than she */
+    assert_false(control_says(w, id, "pause")); /* he would then have more nodes than she */
 }
 
 static void a_quota_of_nodes_bounds_it(void **state)
@@ -270,7 +270,7 @@ static void a_quota_of_nodes_bounds_it(void **state)
     assert_false(control_says(w, id, "pause"));
 }
 
-/* An elastic job on two of three nodes is told to pause, for one of a higher priority. */
+/* An elastic job on two of three nodes must pause for a job of higher priority. */
 static struct world *world_making_room(void **state, char id[STORE_ID], char high[STORE_ID])
 {
     int step = 2;
@@ -303,7 +303,7 @@ static void a_worker_that_died_is_replaced_when_its_node_is_well(void **state)
              "{'type': 'lost', 'rank': 1, 'message': 'exited on signal 9 (Killed)', "
              "'number': 4611686018427387904}");
     steps_for(w, id, &step, 1);
-    assert_state(w, id, "running"); /* the others go on */
+    assert_state(w, id, "running"); /* the other ranks continue */
     steps_for(w, id, &step, 14);
     changes_size(w, id, step);
     assert_int_equal(workers_of(last_attempt(w, id)), 3);
@@ -314,7 +314,7 @@ static void its_nodes_are_free_where_the_coordinator_ends_between_two_attempts(v
 {
     char id[STORE_ID], high[STORE_ID];
     struct world *w = world_making_room(state, id, high);
-    world_new_coordinator(w); /* who knows nothing of it */
+    world_new_coordinator(w); /* which has no memory of it */
     tick(w, 0.5);
     ended(w, id, "paused");
     pass(w, 6);
@@ -347,11 +347,11 @@ static void its_nodes_are_free_where_it_cannot_go_on_at_once(void **state)
     assert_false(is_claimed(w, "n2"));
     OK(store_node_set(w->store, "n1", "drained", NULL, &err_));
     pass(w, 6);
-    assert_state(w, id, "launching"); /* as any other job, on what is free */
+    assert_state(w, id, "launching"); /* like any other job, on the free nodes */
     assert_int_equal(workers_of(last_attempt(w, id)), 1);
 }
 
-/* Of a long queue a turn tries the head and a part of the rest (queue.c). */
+/* Of a long queue, a turn tries the head and part of the rest (queue.c). */
 static void it_goes_on_at_once_however_many_wait_before_it(void **state)
 {
     enum { OTHERS = 400 };

@@ -1,4 +1,4 @@
-/* Facts that a turn could not follow are read again (coordinator/monitor/feed.h): they count then,
+/* Facts that a turn could not process are read again (coordinator/monitor/feed.h). They count then,
  * and those before them still count once. */
 #include "tests/unit/coordinator/world.h"
 

@@ -1,4 +1,4 @@
-/* What the launchers share (coordinator/launchers/process.c), with real processes: small shells
+/* Common code of the launchers (coordinator/launchers/process.c), with real processes: small shells
  * instead of mpirun. */
 #include "tests/unit/store/fixture.h"
 
@@ -48,7 +48,7 @@ static struct attempt_end wait_for_end(const struct attempt *a)
     return end;
 }
 
-/* The number that the script wrote there. */
+/* The number that the script wrote to the file. */
 static pid_t pid_from(const char *name)
 {
     char path[200];

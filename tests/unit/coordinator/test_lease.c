@@ -1,5 +1,6 @@
-/* Who may work (coordinator/lease.c): two coordinators on one store, in one folder and in two, an
- * outage of the store, and a scheduler whose lease another one has taken. */
+/* Which coordinator may work (coordinator/lease.c): two coordinators on one store, in one folder
+ * and in two folders; a store that is away; a scheduler whose lease another coordinator has
+ * taken. */
 #include "tests/unit/coordinator/world.h"
 
 #include <fcntl.h>
@@ -48,10 +49,10 @@ static void a_second_one_in_another_folder_is_told_who_works_on_the_store(void *
     assert_int_equal(lease_take(other, w->place->url, NULL, &go_on, &err_), -ERR_CONFLICT);
     assert_non_null(strstr(err_.message, "on host 'here'"));
     assert_non_null(strstr(err_.message, "127.0.0.1:8080"));
-    lease_close(other); /* gives nothing back that is not its own */
+    lease_close(other); /* does not release a lease that it does not hold */
     assert_true(lease_held(l) && !lease_lost(l));
     lease_close(l);
-    other = taken(w, dir, false); /* what was given back needs no waiting */
+    other = taken(w, dir, false); /* a released lease needs no waiting */
     lease_close(other);
     proc_remove_tree(dir, NULL);
 }
@@ -67,7 +68,7 @@ static void a_standby_that_is_told_to_end_waits_no_longer(void **state)
     lease_close(l);
 }
 
-/* The lease as a killed coordinator leaves it; `lock` of its folder. */
+/* The lease as a killed coordinator leaves it, with the `lock` of its folder. */
 static void leave_a_lease(struct world *w, const char *lock)
 {
     struct store_fence fence = {0};
@@ -92,15 +93,15 @@ static void the_lease_of_a_killed_one_of_this_folder_is_taken_at_once(void **sta
     json_decref(nobody);
     lease_close(l);
     leave_a_lease(w, lock);
-    raw(w->place, "HINCRBY es:leader at 1000000000"); /* it runs out in days only */
+    raw(w->place, "HINCRBY es:leader at 1000000000"); /* expires only in days */
     l = open_in(w->place->dir, false);
     OK(lease_take(l, w->place->url, NULL, &told_to_end, &err_)); /* at the first try, or never */
     assert_true(lease_held(l));
     lease_close(l);
 }
 
-/* A coordinator that is stopped keeps its folder's lock while a standby takes over. When it ends,
- * the lock is free, but it is not the lock of the one that leads now. */
+/* A stopped coordinator keeps its folder's lock while a standby takes over. When it ends, the lock
+ * is free, but the new leader does not hold it. */
 static void who_leads_without_the_lock_outlives_the_end_of_the_one_that_had_it(void **state)
 {
     struct world *w = *state;
@@ -118,8 +119,8 @@ static void who_leads_without_the_lock_outlives_the_end_of_the_one_that_had_it(v
     lease_close(leads);
 }
 
-/* A standby that was given another store by mistake: that one has no coordinator, but the folder
- * has. */
+/* A standby was given another store by mistake: that store has no coordinator, but the folder has
+ * one. */
 static void a_standby_on_another_store_does_not_work_in_the_folder(void **state)
 {
     struct world *w = *state;
@@ -171,7 +172,7 @@ static void an_outage_of_the_store_does_not_end_the_only_coordinator(void **stat
     lease_close(l);
 }
 
-static _Atomic int told_lost; /* the thread that renews the lease counts */
+static _Atomic int told_lost; /* counted by the thread that renews the lease */
 
 static void on_lost(void)
 {

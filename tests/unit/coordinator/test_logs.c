@@ -28,7 +28,7 @@ static void expect_file(const char *dir, const char *name, const char *text)
     unlink(path);
 }
 
-/* dir: becomes the job's folder, and is used as long as the result. */
+/* dir: becomes the job's folder, and must live as long as the result. */
 static struct logs open_logs(char *dir, int ranks)
 {
     struct logs l = {.job_dir = dir, .ranks = ranks};
@@ -49,7 +49,7 @@ static void remove_logs(const struct logs *l)
     rmdir(l->job_dir);
 }
 
-/* mpirun tags what it reads of a rank at once, wherever that ends. */
+/* mpirun tags each piece of a rank's output as it reads it, wherever the piece ends. */
 static void lines_that_mpirun_has_torn_are_whole_again(void **state)
 {
     char dir[] = "/tmp/evenstep-logs-XXXXXX";
@@ -68,7 +68,7 @@ static void lines_that_mpirun_has_torn_are_whole_again(void **state)
     remove_logs(&l);
 }
 
-/* The rest of a line may come with the next turn. The alarm ends a reader that waits for it. */
+/* The rest of a line may come in the next turn. The alarm ends a reader that would wait for it. */
 static void a_line_without_its_end_waits_for_it(void **state)
 {
     char dir[] = "/tmp/evenstep-logs-XXXXXX";

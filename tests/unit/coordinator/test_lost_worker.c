@@ -11,7 +11,7 @@ static const char three[] =
     "{'workers': 3, 'strategy': {'type': 'asgd'}, 'batching': "
     "{'global_batch': 96, 'policy': 'equal'}}";
 
-/* All ranks are past the start, as the keeper too says. */
+/* All ranks are past the start, and the keeper says so too. */
 static struct world *world_serving(void **state, const char *job, char id[STORE_ID])
 {
     struct world *w = world_running(state, 3, job, id);
@@ -19,7 +19,7 @@ static struct world *world_serving(void **state, const char *job, char id[STORE_
     return w;
 }
 
-/* Its guard says so. */
+/* The rank's guard reports its death. */
 static void ends_so(struct world *w, const char *id, int rank, const char *how)
 {
     char text[200];
@@ -34,7 +34,7 @@ static void dies(struct world *w, const char *id, int rank)
     ends_so(w, id, rank, "exited on signal 9 (Killed)");
 }
 
-/* The server went on without a worker. Releases `left`. */
+/* The server continues without a worker. Releases `left`. */
 static void departs(struct world *w, const char *id, struct departure *left)
 {
     json_t *fact = json_pack("{s:i, s:s, s:i, s:i, s:I, s:s, s:s, s:o}", "format", FACT_FORMAT,
@@ -47,7 +47,7 @@ static void departs(struct world *w, const char *id, struct departure *left)
     departure_release(left);
 }
 
-/* Without rank `who`, of which it had taken a gradient of so many samples. */
+/* Continues without rank `who`, of which the server had taken a gradient of this many samples. */
 static void leaves(struct world *w, const char *id, int who, int64_t step, int others, int samples)
 {
     struct departure left = {.who = who, .step = step, .others = others, .pushes = 1};
@@ -55,8 +55,8 @@ static void leaves(struct world *w, const char *id, int who, int64_t step, int o
     departs(w, id, &left);
 }
 
-/* A job of three workers that goes on without rank 1, of which the server took 96 samples, and
- * which is not started again yet (test_returned_worker.c). */
+/* A job of three workers that continues without rank 1, of which the server took 96 samples, and
+ * which is not restarted yet (test_returned_worker.c). */
 static struct world *world_of_two(void **state, char id[STORE_ID])
 {
     struct world *w = world_serving(state, three, id);
@@ -80,7 +80,7 @@ static void the_server_is_told_and_the_others_share_its_minibatch(void **state)
     assert_string_equal(text_at(all, "/1/reason"), "n2 left, 2 nodes go on: equal");
     assert_null(json_object_get(json_object_get(json_array_get(all, 1), "batches"), "n2"));
     json_decref(all);
-    dies(w, id, 1); /* told again */
+    dies(w, id, 1); /* reported again */
     tick(w, 0.5);
     assert_int_equal(control_of(w, id).version, 2);
     assert_state(w, id, "running");
@@ -126,7 +126,7 @@ static void what_the_server_counted_stands_for_it(void **state)
     assert_int_equal(number_of(w, id, "/workers/1/samples"), 96);
     assert_int_equal(number_of(w, id, "/workers/1/updates"), 1);
     assert_text_of(w, id, "/workers/1/state", "left");
-    say_beat(w, id, 1, PHASE_COMPUTE, 0, 0); /* one that was on its way says nothing new */
+    say_beat(w, id, 1, PHASE_COMPUTE, 0, 0); /* a heartbeat that was on its way is no news */
     pass(w, 2);
     assert_int_equal(number_of(w, id, "/workers/1/samples"), 96);
     assert_state(w, id, "running");
@@ -148,7 +148,7 @@ static void another_coordinator_knows_it_too(void **state)
     assert_true(c.n_lost == 2 && c.sizes[0] == 96 && c.sizes[1] == 0 && c.sizes[2] == 0);
 }
 
-/* Rank 1 dies and leaves, and this coordinator and another one tell of two rows. */
+/* Rank 1 dies and leaves; this coordinator and a new one know of two rows. */
 static void assert_two_rows_missing(struct world *w, const char *id, struct departure *left)
 {
     dies(w, id, 1);
@@ -161,7 +161,7 @@ static void assert_two_rows_missing(struct world *w, const char *id, struct depa
     assert_int_equal(number_of(w, id, "/rows_dropped"), 2);
 }
 
-/* The server took three gradients of it, and it had sent the row of one. */
+/* The server took three of its gradients; it had sent the row of one. */
 static void another_coordinator_tells_of_its_missing_rows_too(void **state)
 {
     char id[STORE_ID];
@@ -171,7 +171,7 @@ static void another_coordinator_tells_of_its_missing_rows_too(void **state)
     assert_two_rows_missing(w, id, &left);
 }
 
-/* The attempt has ended with the death of this rank, and the next one begins. */
+/* The attempt has ended with the death of this rank, and the next one starts. */
 static void assert_ended(struct world *w, const char *id, int dead, const char *node)
 {
     char says[100];
@@ -195,7 +195,7 @@ static void without_the_keeper_nothing_goes_on(void **state)
     ends(state, three, 3, "keeper");
 }
 
-/* Rounds that overlap are begun anew by those who are left (decision 0050). */
+/* The remaining workers repeat overlapping rounds (decision 0050). */
 static void hpsgd_goes_on_without_a_worker(void **state)
 {
     char id[STORE_ID];
@@ -212,7 +212,7 @@ static void mpis_own_sum_needs_all_workers(void **state)
     ends(state, "{'workers': 3, 'exchange': {'allreduce': 'mpi'}}", 1, "n2");
 }
 
-/* A step has the global batch, whoever is left: minibatches that the job gives become weights. */
+/* A step takes the global batch, whoever remains: minibatches that the job gives become weights. */
 static void in_lockstep_the_others_take_the_whole_batch(void **state)
 {
     char id[STORE_ID];
@@ -238,8 +238,8 @@ static void several_servers_need_all_their_workers(void **state)
     ends(state, "{'workers': 3, 'strategy': {'type': 'asgd', 'servers': 2}}", 1, "n2");
 }
 
-/* Which of the others wait for it there for ever nobody knows: it begins anew, and twice nothing is
- * charged to the job. */
+/* Which of the others waits for it for ever is unknown: the attempt starts again, and the first two
+ * times are not charged to the job. */
 static void a_start_needs_all_workers(void **state)
 {
     char id[STORE_ID];
@@ -255,7 +255,7 @@ static void a_start_needs_all_workers(void **state)
     assert_error(w, id, "peer", "rank 1 on node 'n2' is lost: it exited on signal 9");
 }
 
-/* Before there was a guard: mpirun ends them all. */
+/* Before there is a guard, mpirun ends all ranks. */
 static void a_rank_that_is_killed_in_the_start_costs_no_restart(void **state)
 {
     static const char says[] =
@@ -266,10 +266,10 @@ static void a_rank_that_is_killed_in_the_start_costs_no_restart(void **state)
     pass(w, 1);
     assert_int_equal(attempts_of(w, id), 2);
     assert_int_equal(number_field(w, id, "restarts"), 0);
-    assert_string_equal(node_state(w, "n2"), "busy"); /* nor blamed */
+    assert_string_equal(node_state(w, "n2"), "busy"); /* nor is it blamed */
 }
 
-/* What MPI says for the others, in the middle of its own start, names nobody. */
+/* MPI's messages for the other ranks, in the middle of its own start, name no rank. */
 static void others_that_fail_because_of_a_death_are_not_the_cause(void **state)
 {
     char id[STORE_ID];
@@ -280,7 +280,7 @@ static void others_that_fail_because_of_a_death_are_not_the_cause(void **state)
     assert_int_equal(attempts_of(w, id), 2);
     assert_int_equal(number_field(w, id, "restarts"), 0);
     assert_error(w, id, "peer", "rank 1 on node 'n2' is lost: it exited on signal 9");
-    process_ends(w, id, 1, "*** Unknown error"); /* and its guard was not heard */
+    process_ends(w, id, 1, "*** Unknown error"); /* and its guard's report did not arrive */
     pass(w, 1);
     assert_int_equal(attempts_of(w, id), 3);
     assert_int_equal(number_field(w, id, "restarts"), 0);
@@ -289,7 +289,7 @@ static void others_that_fail_because_of_a_death_are_not_the_cause(void **state)
     assert_int_equal(number_field(w, id, "restarts"), 1);
 }
 
-/* It has a guard, but would not be done without later either. */
+/* It has a guard, but its job could not continue without it later either. */
 static void a_job_that_needs_all_its_workers_pays_for_its_starts(void **state)
 {
     char id[STORE_ID];
@@ -329,7 +329,7 @@ static void one_that_dies_just_after_the_start_is_done_without(void **state)
     assert_int_equal(attempts_of(w, id), 1);
 }
 
-/* All of its rows are missing, not only those behind the newest that came. */
+/* All of its rows are missing, not only those after the newest received one. */
 static void one_that_dies_before_its_first_row_came_has_lost_them_all(void **state)
 {
     char id[STORE_ID];
@@ -342,7 +342,7 @@ static void one_that_dies_before_its_first_row_came_has_lost_them_all(void **sta
     assert_two_rows_missing(w, id, &left);
 }
 
-/* The keeper waits in the start for a word of the one that died. */
+/* The keeper waits in the start for a message of the dead worker. */
 static void while_the_keeper_is_in_the_start_nobody_goes_on(void **state)
 {
     char id[STORE_ID];
@@ -355,7 +355,7 @@ static void while_the_keeper_is_in_the_start_nobody_goes_on(void **state)
     assert_int_equal(attempts_of(w, id), 2);
 }
 
-/* The keeper has said that the job is done; the guard of the worker that died holds mpirun up. */
+/* The keeper has reported that the job is done; the dead worker's guard delays mpirun's end. */
 static void one_that_dies_after_the_end_holds_nothing_up(void **state)
 {
     char id[STORE_ID];
@@ -372,7 +372,7 @@ static void one_that_dies_after_the_end_holds_nothing_up(void **state)
 
 enum { UNTOLD = 61 };
 
-/* The keeper's last state has all samples; of the last UNTOLD no worker told. */
+/* The keeper's last state has all samples; no worker reported the last UNTOLD ones. */
 static struct world *world_untold(void **state, char id[STORE_ID], int64_t *samples)
 {
     struct world *w = world_serving(state, three, id);
@@ -398,7 +398,7 @@ static void what_one_had_not_told_that_died_at_the_end_the_keeper_counts(void **
     assert_int_equal(number_of(w, id, "/progress/samples"), samples);
     assert_int_equal(number_of(w, id, "/workers/0/samples"), (samples - UNTOLD) / 3);
     assert_int_equal(number_of(w, id, "/workers/1/samples"), (samples - UNTOLD) / 3 + UNTOLD);
-    assert_int_equal(number_of(w, id, "/rows_dropped"), 1); /* of 32 samples; one has come */
+    assert_int_equal(number_of(w, id, "/rows_dropped"), 1); /* of 32 samples; one row has arrived */
 }
 
 static void where_nobody_died_the_workers_count(void **state)
@@ -426,7 +426,7 @@ static void one_that_dies_after_its_own_end_has_not_left(void **state)
     assert_state(w, id, "running");
 }
 
-/* It came to its end, too, and told nothing else, since the others go on. */
+/* It has finished too, and reported nothing else, because the others continue. */
 static void one_that_failed_has_left(void **state)
 {
     char id[STORE_ID];

@@ -55,7 +55,8 @@ static void speed_does_not_count_what_was_computed_before_the_span(void **state)
     recent_release(&r);
 }
 
-/* Four workers whose rows of a step end within milliseconds, the last step's not yet all there. */
+/* Four workers whose rows of a step end within milliseconds; not all rows of the last step have
+ * arrived. */
 static void a_step_that_is_longer_than_the_span_tells_the_speed_too(void **state)
 {
     static const double steps[] = {0.5, 2.0, 5.4, 60};
@@ -84,7 +85,7 @@ static void the_deadline_follows_the_median_and_its_deviation(void **state)
     for (int i = 0; i < 4; i++) {
         step_times_add(&t, &row);
     }
-    assert_true(step_deadline(&t, 60) == 60); /* not known yet */
+    assert_true(step_deadline(&t, 60) == 60); /* unknown yet */
     step_times_add(&t, &row);
     assert_true(step_deadline(&t, 60) == 3);
     memset(&t, 0, sizeof t);

@@ -1,11 +1,11 @@
 /* Minibatches of a running job: they follow the speeds that its ranks report, with a reason, and
- * the next job begins with what was learned (coordinator/monitor, driven by sched_tick). */
+ * the next job starts with what was learned (coordinator/monitor, driven by sched_tick). */
 #include "tests/unit/coordinator/world.h"
 
 #include "job/network/network.h"
 
-/* Rows of both workers with these minibatches, so many seconds apart; rank 1 takes `factor` times
- * as long per sample. */
+/* Writes rows of both workers with these minibatches, this many seconds apart; rank 1 takes
+ * `factor` times as long per sample. */
 static void rows_apart(struct world *w, const char *id, int from, int to, const int sizes[2],
                        double factor, double apart)
 {
@@ -49,7 +49,7 @@ static void minibatches_follow_measured_speeds_and_the_reason_names_a_node(void 
                      64);
     assert_int_equal((int)number_at(all, "/1/batches/n2"), 16);
     const char *reason =
-        text_at(all, "/1/reason"); /* of two nodes either may be the one that is told of */
+        text_at(all, "/1/reason"); /* the reason may name either of the two nodes */
     assert_true((strncmp(reason, "n1 computes", 11) == 0 && strstr(reason, "from 32 to 48")) ||
                 (strncmp(reason, "n2 computes", 11) == 0 && strstr(reason, "from 32 to 16")));
     assert_true(number_at(all, "/1/predicted_step_seconds") <
@@ -64,7 +64,7 @@ static void minibatches_follow_measured_speeds_and_the_reason_names_a_node(void 
     json_decref(all);
 }
 
-/* It computes as fast as the other, since it waits for it and has quota left. */
+/* The node computes as fast as the other one, because it waits for that one and has quota left. */
 static void a_node_that_its_quota_will_stop_gets_fewer_samples(void **state)
 {
     char id[STORE_ID];
@@ -106,7 +106,7 @@ static void nothing_is_moved_once_the_job_was_told_to_stop(void **state)
     json_decref(all);
 }
 
-/* The job ends, and the next one begins with the minibatches that its steps were worth. */
+/* The job ends, and the next one starts with the minibatches that fit its measured steps. */
 static json_t *plan_after(struct world *w, const char *id)
 {
     char next[STORE_ID];
@@ -125,7 +125,7 @@ static void the_next_job_on_the_same_nodes_starts_with_what_was_learned(void **s
 {
     char id[STORE_ID];
     struct world *w = world_running(state, 2, dynamic, id);
-    for (int i = 0; i < 10; i++) { /* several sizes, so that a and k are told apart */
+    for (int i = 0; i < 10; i++) { /* several sizes, so that a and k can be told apart */
         int sizes[2] = {i % 2 ? 40 : 32, i % 2 ? 24 : 32};
         uneven_steps(w, id, 2 + i * 10, 11 + i * 10, sizes, 3);
     }
@@ -133,7 +133,7 @@ static void the_next_job_on_the_same_nodes_starts_with_what_was_learned(void **s
     assert_true(number_at(plan, "/speeds/0") > 2 * number_at(plan, "/speeds/1"));
 }
 
-/* All of its steps together are shorter than what is taken together as one observation. */
+/* All of its steps together are shorter than one combined observation. */
 static void a_job_that_is_over_in_a_moment_leaves_a_profile_too(void **state)
 {
     char id[STORE_ID];

@@ -1,5 +1,5 @@
-/* The monitor as people see it: what ranks report becomes figures, history on disk, blame and logs
- * (coordinator/monitor, driven by sched_tick). Minibatches: test_minibatches.c. */
+/* The monitor as people see it: reports of ranks become figures, history on disk, blame and logs
+ * (coordinator/monitor, driven by sched_tick). test_minibatches.c has minibatches. */
 #include "tests/unit/coordinator/world.h"
 
 #include "job/staleness.h"
@@ -50,7 +50,7 @@ static void accounting_comes_from_the_counters_in_heartbeats(void **state)
     json_decref(detail);
 }
 
-/* Until all of its ranks have stepped: the first of them to do so counts for itself alone. */
+/* Steps until all ranks of the job have stepped: the first one to do so counts alone. */
 static void a_new_attempt_shows_how_far_the_one_before_it_came(void **state)
 {
     char id[STORE_ID];
@@ -168,7 +168,7 @@ static void an_evaluation_is_told_and_kept(void **state)
     assert_int_equal(points_of(w, id, "test_accuracy"), 1);
 }
 
-/* They come often, and the history drops those that come again, as they do here. */
+/* Facts of this kind are frequent; the history drops those that come again, and so does this. */
 static void norms_alone_write_no_bookmark(void **state)
 {
     char id[STORE_ID];
@@ -198,8 +198,8 @@ static void norms_alone_write_no_bookmark(void **state)
     json_decref(norms);
 }
 
-/* Epochs of milliseconds: evaluations come faster than a turn would read them to their end, and a
- * user cancels. */
+/* Epochs of milliseconds: evaluations arrive faster than a turn could read them all, and a user
+ * cancels. */
 static void many_evaluations_are_read_over_several_turns(void **state)
 {
     enum { MANY = 1200 };
@@ -239,7 +239,7 @@ static void epochs_that_nobody_knows_are_none_until_the_end(void **state)
         w, id,
         "{'type': 'joined', 'program': {'framework': 'torch 2', 'optimizer': 'SGD', 'parameters':"
         " 10, 'tensors': 2, 'samples': 500, 'global_batch': 64, 'epochs': 0.0}}");
-    ranks_step(w, id, 299, 300, 0.01); /* of epoch 3, as the rows say */
+    ranks_step(w, id, 299, 300, 0.01); /* of epoch 3, according to the rows */
     pass(w, 2);
     assert_int_equal(number_of(w, id, "/progress/epochs"), 0);
     assert_int_equal(number_of(w, id, "/progress/epoch"), 3);
@@ -253,9 +253,8 @@ static void epochs_that_nobody_knows_are_none_until_the_end(void **state)
     assert_int_equal(number_of(w, id, "/progress/epochs"), 3);
 }
 
-/* Nobody knows what a user's program trains, on how many samples and in what batches, before it has
- * joined; from then on the minibatches and what is shown are true, and stay so over a restart of
- * the coordinator. */
+/* Before a user's program has joined, its data, samples and batches are unknown. From then on
+ * minibatches and displayed values are right, and stay so after a restart of the coordinator. */
 static void what_a_program_brings_is_known_from_its_joining_on(void **state)
 {
     char id[STORE_ID];
@@ -340,7 +339,8 @@ static void an_evaluation_waits_for_its_keepers_word_of_where_the_attempt_began(
     assert_int_equal(points_of(w, id, "test_accuracy"), 1);
 }
 
-/* It begins with another job's checkpoint, and is so short that its keeper's word comes last. */
+/* The job starts from another job's checkpoint, and is so short that its keeper's report comes
+ * last. */
 static void a_first_attempts_own_evaluation_stays_when_it_is_told_where_it_began(void **state)
 {
     char id[STORE_ID];
@@ -387,7 +387,7 @@ rows_that_were_read_but_not_yet_on_disk_are_read_again_by_the_next_coordinator(v
     struct world *w = world_running(state, 2, "{'workers': 2}", id);
     pass(w, 2);
     ranks_step(w, id, 2, 30, 0.01);
-    tick(w, 0.1); /* read; the disk's turn comes later */
+    tick(w, 0.1); /* read; the disk comes later */
     world_new_coordinator(w);
     pass(w, 3);
     assert_int_equal(points_of(w, id, "train_loss"), 30);

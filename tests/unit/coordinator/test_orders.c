@@ -1,12 +1,12 @@
-/* To whom minibatches are shared out when workers are lost and come back (coordinator/monitor/
- * orders.h): to all that are there, whatever became of the changes before. */
+/* How minibatches are divided when workers are lost and come back (coordinator/monitor/orders.h):
+ * among all present workers, whatever happened to earlier changes. */
 #include "tests/unit/coordinator/world.h"
 
 #include "coordinator/monitor/orders.h"
 
 enum { WORKERS = 3 };
 
-/* An attempt of three workers, and what they are told. */
+/* An attempt of three workers, and their current minibatches. */
 struct told {
     struct plan plan;
     struct jobspec spec;
@@ -82,8 +82,8 @@ static void one_that_is_lost_and_comes_back_has_its_share_again(void **state)
     told_close(t);
 }
 
-/* Its joining could not be told to the balancer (memory ran out): it keeps its first minibatch
- * until minibatches are shared out the next time. */
+/* The balancer could not be told that it joined (memory ran out). It keeps its first minibatch
+ * until minibatches are divided again. */
 static void one_whose_joining_failed_has_its_share_from_the_next_loss_on(void **state)
 {
     struct told *t = told_open(*state, "asgd", "{'global_batch': 96, 'policy': 'equal'}");
@@ -107,7 +107,7 @@ static void given_minibatches_stay_those_of_their_workers_under_a_server(void **
     told_close(t);
 }
 
-/* A step has the global batch, so given minibatches are weights once one is lost. */
+/* A step takes the global batch, so given minibatches become weights once a worker is lost. */
 static void given_minibatches_are_weights_where_a_step_has_the_global_batch(void **state)
 {
     struct told *t = told_open(*state, "sync",
@@ -119,7 +119,7 @@ static void given_minibatches_are_weights_where_a_step_has_the_global_batch(void
     told_close(t);
 }
 
-/* The batch that a user's program told holds for those who are left. */
+/* The batch that a user's program told stays the same for the remaining workers. */
 static void the_batch_that_a_program_told_is_shared_out_anew(void **state)
 {
     struct told *t = told_open(*state, "asgd", "{'global_batch': 96, 'policy': 'equal'}");
@@ -143,7 +143,7 @@ static void a_node_that_made_no_step_leaves_no_profile(void **state)
     told_close(t);
 }
 
-/* People see what a step takes; a step's samples are shared out in the same proportions. */
+/* People see the samples that a step really takes, divided in the same proportions. */
 static void minibatches_above_the_training_set_are_what_a_step_takes(void **state)
 {
     struct told *t =
@@ -166,7 +166,7 @@ static void minibatches_above_the_training_set_are_what_a_step_takes(void **stat
     told_close(t);
 }
 
-/* They follow the speeds as those of any other batch; the ranks share out what was asked. */
+/* They follow the speeds as for any other batch; the ranks divide the requested batch. */
 static void dynamic_minibatches_above_the_training_set_follow_what_a_step_has(void **state)
 {
     struct told *t = told_open(*state, "sync", "{'global_batch': 9600000}");

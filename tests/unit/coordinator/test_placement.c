@@ -1,4 +1,4 @@
-/* Placement: which nodes an attempt gets. Pure, so no store is needed here. */
+/* Placement: which nodes an attempt gets. Pure functions, without a store. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -87,7 +87,7 @@ static void claims_are_ignored_where_only_the_possibility_is_asked_for(void **st
 static void a_restart_goes_on_with_as_few_as_the_spec_allows(void **state)
 {
     (void)state;
-    json_t *nodes = some_nodes(); /* 3 can be reached from here */
+    json_t *nodes = some_nodes(); /* 3 nodes can be reached from here */
     struct jobspec spec = {.workers = 4, .min_workers = 3};
     struct placement_ask ask = {.nodes = nodes, .spec = &spec, .local_host = "here", .attempt = 2};
     expect(&ask, "a b slow");
@@ -324,7 +324,7 @@ static void a_program_gets_nodes_that_have_its_interpreter(void **state)
            "free; nodes are being asked which packages they have");
     assert_null(placement_lacking(&ask)); /* b may have it */
     json_object_del(b, "asking");
-    expect(&ask, "a b"); /* it was given no --python: it may have any */
+    expect(&ask, "a b"); /* without --python, the node may have any interpreter */
     json_object_set_new(manifest, "interpreter", json_string("/srv/old/bin/python"));
     assert_string_equal(needs_sentence(a, manifest, text),
                         "the program needs torch 2, and node 'a' has none");
@@ -333,7 +333,7 @@ static void a_program_gets_nodes_that_have_its_interpreter(void **state)
                         "the program needs the interpreter /opt/bin/python3, and node 'a' has "
                         "/srv/venv/bin/python, /srv/old/bin/python");
     assert_string_equal(node_name(placement_lacking(&ask)), "a");
-    json_object_del(manifest, "interpreter"); /* python3 is the first one that it was given */
+    json_object_del(manifest, "interpreter"); /* python3 is the node's first --python */
     json_object_set_new(manifest, "needs", json_pack("{s:s}", "jax", ""));
     assert_string_equal(needs_sentence(a, manifest, text),
                         "the program needs jax, and node 'a' cannot import its own: "

@@ -1,4 +1,5 @@
-/* The plan of an attempt, and what may be started from (coordinator/planning/planner.c). */
+/* The plan of an attempt, and the checkpoints it may start from
+ * (coordinator/planning/planner.c). */
 #include "tests/unit/coordinator/world.h"
 
 #include <limits.h>
@@ -68,7 +69,7 @@ static void a_plan_has_everything_that_a_rank_starts_from(void **state)
     drop(spec);
 }
 
-/* As a monitor keeps it, of a node with cpu:1. */
+/* As a monitor keeps it, for a node with cpu:1. */
 static void keep_profile(struct world *w, const char *node, const struct profile *p,
                          double slowdown)
 {
@@ -167,7 +168,7 @@ static void what_a_job_starts_from_lies_beneath_a_root_or_among_the_artifacts(vo
     }
 }
 
-/* It may allocate so much and no more, and is not waited for any longer. */
+/* The program may allocate only this much, and the coordinator waits no longer for it. */
 static void a_question_to_a_program_has_limits(void **state)
 {
     struct world *w = *state;

@@ -7,9 +7,9 @@
 #include "coordinator/planning/predict_run.h"
 
 enum { SAMPLES = 5000 };
-static const double host_link = 1.3e9; /* bytes a second between ranks of one host */
+static const double host_link = 1.3e9; /* bytes per second between ranks of one host */
 
-/* Of the build that $EVENSTEP_BUILD names, else of this program's own, which is
+/* Of the build that $EVENSTEP_BUILD names, else of this program's own,
  * BUILD/tests/unit/coordinator/test_predict. */
 static const char *simulator(void)
 {
@@ -24,7 +24,7 @@ static const char *simulator(void)
     return path;
 }
 
-/* `changes` are made to a job of two workers with a global batch of 100. */
+/* Makes `changes` to a job of two workers with a global batch of 100. */
 static json_t *try_predict(struct world *w, const char *program, const char *changes, int samples)
 {
     struct dryrun d = {.store_url = w->place->url, .local_host = "here", .simulator = program};
@@ -47,7 +47,7 @@ static json_t *predict(struct world *w, const char *changes, int samples)
     return answer;
 }
 
-/* Two nodes of 1 and 4 ms a sample, whose links take next to nothing. */
+/* Two nodes of 1 and 4 ms per sample, whose links take almost no time. */
 #define UNEQUAL                                                                    \
     "\"cluster\": {\"nodes\": [{\"name\": \"a\", \"seconds_per_sample\": 0.001}, " \
     "{\"name\": \"b\", \"seconds_per_sample\": 0.004}], "                          \
@@ -141,8 +141,8 @@ static void a_set_smaller_than_the_batch_is_a_step(void **state)
 
 /* ---- on nodes that there are ----------------------------------------------------------------- */
 
-/* As a monitor keeps it, of a node that computes a sample in `each` seconds and exchanged for so
- * many; 0: it was not measured in an exchange. */
+/* As a monitor keeps it, for a node that computes a sample in `each` seconds and exchanges for
+ * `exchange` seconds; 0: no exchange was measured. */
 static void keep_measured(struct world *w, const char *node, double each, double exchange)
 {
     json_t *j = world_spec("{}");
@@ -194,7 +194,7 @@ static void measured_nodes_compute_as_they_did(void **state)
     json_decref(answer);
 }
 
-/* Ranks that share cores exchange for longer than links of one host would take. */
+/* Ranks that share cores exchange for longer than links within one host would take. */
 static void links_become_as_slow_as_makes_the_exchange_as_long_as_measured(void **state)
 {
     struct world *w = world_with(state, 2);
@@ -206,7 +206,7 @@ static void links_become_as_slow_as_makes_the_exchange_as_long_as_measured(void 
     assert_near(sum / 2, 0.04, 0.1);
     assert_true(number_at(answer, "/cluster/links/bytes_per_second") < host_link);
     json_decref(answer);
-    keep_measured(w, "n2", 0.004, 0); /* one node tells nothing of an exchange between two */
+    keep_measured(w, "n2", 0.004, 0); /* one node says nothing about an exchange between two */
     answer = predict(w, "{}", SAMPLES);
     assert_near(number_at(answer, "/cluster/links/bytes_per_second"), host_link, 1e-6);
     json_decref(answer);

@@ -85,7 +85,7 @@ static void a_smaller_job_overtakes_one_that_waits_until_that_one_has_waited_lon
     end_well(w, small, "finished");
     submit(w, "{}", later);
     pass(w, 2);
-    assert_state(w, later, "queued"); /* a node is free, but it is kept */
+    assert_state(w, later, "queued"); /* a node is free, but reserved */
     end_well(w, running, "finished");
     pass(w, 2);
     assert_state(w, big, "launching");

@@ -1,5 +1,5 @@
-/* A coordinator that was killed, and a store that went away: what was running is adopted, what
- * ended meanwhile is seen to its end, and what could not be seen decides nothing
+/* A coordinator that was killed, and a store that was away: running attempts are adopted, attempts
+ * that ended meanwhile are completed, and unknown states decide nothing
  * (coordinator/turn/recover.c, scheduler.c). */
 #include "tests/unit/coordinator/world.h"
 
@@ -66,7 +66,7 @@ static void a_launch_of_which_only_the_state_is_known_is_made_again_and_not_coun
     OK(store_job_increment(w->store, id, "attempt", &err_));
     OK(store_job_transition(w->store, id, JOB_QUEUED, JOB_LAUNCHING, NULL, &err_));
     tick(w, 0.5);
-    assert_int_equal(w->fake.strangers, 1); /* what might have been started */
+    assert_int_equal(w->fake.strangers, 1); /* whatever might have been started */
     assert_error(w, id, "peer", "the coordinator ended while it was being launched");
     pass(w, 1);
     assert_state(w, id, "launching");
@@ -74,7 +74,7 @@ static void a_launch_of_which_only_the_state_is_known_is_made_again_and_not_coun
     assert_int_equal(number_field(w, id, "restarts"), 0);
 }
 
-/* A key of the record of the launch, as the coordinator left it when it was killed. */
+/* A key of the launch record, as the killed coordinator left it. */
 static void set_in_record(struct world *w, const char *id, const char *key, json_t *value)
 {
     char *text = store_job_field(w->store, id, "launch", &err_);
@@ -105,7 +105,7 @@ static void a_process_that_was_not_recorded_is_found_by_what_it_carries(void **s
         assert_false(last_attempt(w, id)->over);
         tick(w, 0.5);
         char *record = store_job_field(w->store, id, "launch", &err_);
-        assert_true(record && !strstr(record, "\"pid\":0,")); /* it is recorded now */
+        assert_true(record && !strstr(record, "\"pid\":0,")); /* now the pid is recorded */
         free(record);
         ended(w, id, "finished");
         assert_state(w, id, "succeeded");
@@ -117,7 +117,7 @@ static void a_launch_that_had_not_started_its_process_is_made_again_and_not_coun
     char id[STORE_ID];
     struct world *w = world_submitted(state, 1, "{'max_restarts': 0}", id);
     set_in_record(w, id, "pid", json_integer(0));
-    last_attempt(w, id)->over = true; /* nothing of it is found */
+    last_attempt(w, id)->over = true; /* no process of it is found */
     world_new_coordinator(w);
     pass(w, 2);
     assert_int_equal(attempts_of(w, id), 2);
@@ -164,7 +164,8 @@ static void a_process_of_another_host_is_judged_by_its_heartbeats_alone(void **s
     assert_int_equal(attempts_of(w, id), 1);
     say_beat(w, id, 0, PHASE_COMPUTE, 100, 0);
     pass(w, 15);
-    assert_int_equal(attempts_of(w, id), 2); /* lost with its host, and counted for nobody */
+    assert_int_equal(attempts_of(w, id),
+                     2); /* lost with its host, which is no failure of the job */
     assert_int_equal(number_field(w, id, "restarts"), 0);
 }
 
@@ -177,7 +178,7 @@ static void an_attempt_whose_plan_cannot_be_read_is_started_over(void **state)
     json_decref(plan);
     world_new_coordinator(w);
     pass(w, 1);
-    assert_true(w->fake.attempts[0].over); /* what was left of it was ended */
+    assert_true(w->fake.attempts[0].over); /* the remains were ended */
     assert_int_equal(attempts_of(w, id), 2);
     assert_int_equal(number_field(w, id, "restarts"), 1);
     assert_state(w, id, "launching");
@@ -248,7 +249,7 @@ static void with_the_store_away_nothing_is_decided_and_the_job_goes_on_afterward
     pass(w, 1);
     assert_false(sched_store_away(w->sched));
     assert_state(w, id, "running");
-    say_beat(w, id, 0, PHASE_COMPUTE, 8, 0); /* that old because it could not report */
+    say_beat(w, id, 0, PHASE_COMPUTE, 8, 0); /* old because the rank could not report */
     pass(w, 2);
     assert_int_equal(last_attempt(w, id)->stops, 0);
     say_beat(w, id, 0, PHASE_COMPUTE, 100, 0);

@@ -1,5 +1,5 @@
-/* What becomes of a job that somebody asks something of: to be cancelled, paused, resumed, or to
- * leave a host or a coordinator that stops (coordinator/turn/run/run.c through sched_tick). */
+/* Requests about a job: to cancel, pause or resume it, or to leave a host or a coordinator that
+ * stops (coordinator/turn/run/run.c through sched_tick). */
 #include "tests/unit/coordinator/world.h"
 
 static void a_queued_job_that_is_cancelled_becomes_cancelled(void **state)
@@ -105,7 +105,7 @@ static void a_paused_job_has_no_process_and_goes_on_as_its_next_attempt_when_res
     assert_state(w, id, "launching");
     assert_int_equal(last_attempt(w, id)->number, 2);
     assert_false(control_says(w, id, "pause"));
-    assert_int_equal(number_field(w, id, "restarts"), 0); /* it was asked for */
+    assert_int_equal(number_field(w, id, "restarts"), 0); /* a requested pause is no restart */
 }
 
 static void a_paused_job_that_is_cancelled_is_cancelled_at_once(void **state)
@@ -173,7 +173,7 @@ static void a_host_that_leaves_gets_a_checkpoint_written_and_its_job_goes_on_els
     struct world *w = world_running(state, 1, "{'max_restarts': 0}", id);
     world_node(w, "n2", 1);
     json_object_set_new(w->nodes[0], "leaving",
-                        json_true()); /* as its agent tells with the next heartbeat */
+                        json_true()); /* as its agent reports with the next heartbeat */
     pass(w, 0.5);
     pass(w, 1);
     assert_string_equal(node_state(w, "n1"), "draining");
@@ -202,7 +202,7 @@ static void a_request_that_wakes_the_scheduler_is_followed_at_its_next_turn(void
 {
     char id[STORE_ID];
     struct world *w = world_running(state, 2, "{'workers': 2}", id);
-    tick(w, 0.5); /* it has looked at all states */
+    tick(w, 0.5); /* the turn has read all states */
     ask(w, id, "pause");
     sched_woken(w->sched);
     tick(w, 0.001);

@@ -1,5 +1,5 @@
-/* What finished jobs keep on disk (coordinator/files/retention.c): who goes first, what stays, and
- * what is never touched. */
+/* What finished jobs keep on disk (coordinator/files/retention.c): which jobs lose files first,
+ * which files stay, and what is never removed. */
 #include "tests/unit/coordinator/world.h"
 
 #include <fcntl.h>
@@ -40,7 +40,7 @@ static void put_files(struct world *w, const char *id)
     put_file(w, id, "logs/rank-0.log", KB);
 }
 
-/* A job that succeeded; each has finished a millisecond after the one before. */
+/* A job that succeeded; each one finishes a millisecond after the previous one. */
 static void ended_job(struct world *w, char id[STORE_ID])
 {
     static int made;
@@ -128,10 +128,11 @@ static void what_could_go_is_proposed_with_its_bytes_artifacts_included(void **s
     retention_free(r);
 }
 
-/* It was of the last turn, and a turn over many jobs is long: a full disk was told late. */
+/* The measured free space was that of the previous turn. A turn over many jobs takes long, so a
+ * full disk was reported late. */
 static void what_is_free_is_told_as_it_is_now(void **state)
 {
-    enum { BIG = 64 << 20, BETWEEN = 16 << 20 /* what others write meanwhile */ };
+    enum { BIG = 64 << 20, BETWEEN = 16 << 20 /* BETWEEN: what other programs write meanwhile */ };
     struct world *w = *state;
     char path[300];
     struct retention *r = with(w, 0, 0);
@@ -182,7 +183,7 @@ static void beyond_the_disk_the_oldest_go_until_the_rest_fits(void **state)
         assert_pruned(w, id[i], i < 2);
     }
     retention_free(r);
-    r = with(w, 0, 1); /* impossible: all histories go, no artifact */
+    r = with(w, 0, 1); /* impossible: removes all histories, but no artifact */
     assert_int_equal(turn(r), 2);
     assert_int_equal(turn(r), 0);
     for (int i = 0; i < 4; i++) {
@@ -209,7 +210,7 @@ static void a_job_that_has_not_ended_is_never_touched_but_counts(void **state)
     retention_free(r);
 }
 
-/* The folder of the data sets, as it is some seconds after the last change. */
+/* Makes the folder of the data sets look as it does some seconds after its last change. */
 static void settle(const struct world *w)
 {
     char path[512];
@@ -231,7 +232,7 @@ static void data_sets_are_counted_when_one_comes_or_goes_and_not_at_every_turn(v
     assert_int_equal(datasets_bytes_again(dir, &known), datasets_bytes(dir)); /* a moment later */
     settle(w);
     int64_t one = datasets_bytes_again(dir, &known);
-    put_file(w, "../datasets/digits", "z.npy", DATA); /* nobody adds to one that is there */
+    put_file(w, "../datasets/digits", "z.npy", DATA); /* existing data sets never get new files */
     assert_int_equal(datasets_bytes_again(dir, &known), one);
     put_file(w, "../datasets/letters", "x.npy", DATA);
     assert_int_equal(datasets_bytes_again(dir, &known), datasets_bytes(dir));

@@ -1,5 +1,6 @@
-/* A worker that died is started again and joins its attempt (docs/decisions/0049): when that is
- * asked for, how often, and what counts while it is on its way. Driven by sched_tick. */
+/* A worker that died is started again and joins its attempt (docs/decisions/0049): when the
+ * coordinator asks for that, how often, and what counts until it has joined. Driven by
+ * sched_tick. */
 #include "tests/unit/coordinator/world.h"
 
 #include "job/documents/coordinator/control.h"
@@ -10,7 +11,7 @@ static const char three[] =
     "{'workers': 3, 'strategy': {'type': 'asgd'}, 'batching': "
     "{'global_batch': 96, 'policy': 'equal'}}";
 
-/* The guard of this rank says so, of the process that was started `seat` times again. */
+/* The guard of this rank reports the death of the process that was restarted `seat` times. */
 static void dies(struct world *w, const char *id, int rank, int seat)
 {
     char text[200];
@@ -21,7 +22,7 @@ static void dies(struct world *w, const char *id, int rank, int seat)
     say_fact(w, id, text);
 }
 
-/* The server says that rank `who` has left, or is there again. */
+/* The server reports that rank `who` has left, or has returned. */
 static void server_says(struct world *w, const char *id, const char *type, int who, int samples)
 {
     struct departure d = {.who = who, .step = 412, .others = 2, .pushes = 1};
@@ -63,10 +64,10 @@ static void it_is_started_again_after_a_second(void **state)
     c = control_of(w, id);
     assert_true(c.n_lost == 0 && c.seats[0] == 0 && c.seats[1] == 1);
     assert_true(c.sizes[0] == 48 && c.sizes[1] == 0 && c.sizes[2] == 48);
-    assert_text_of(w, id, "/workers/1/state", "left"); /* nobody counts on it yet */
+    assert_text_of(w, id, "/workers/1/state", "left"); /* no other worker relies on it yet */
 }
 
-/* They wait for it at these. */
+/* The doors where the other ranks wait for it. */
 static void it_is_told_where_the_others_are(void **state)
 {
     char id[STORE_ID], door[DOCUMENT_DOOR];
@@ -81,7 +82,7 @@ static void it_is_told_where_the_others_are(void **state)
     json_t *j = store_doc_get(w->store, id, "control", &err_), *doors = control_doors(j);
     assert_true(control_door(doors, 0, door));
     assert_string_equal(door, "10.0.0.1:4001");
-    assert_true(control_door(doors, 3, door)); /* the keeper's */
+    assert_true(control_door(doors, 3, door)); /* the keeper's door */
     assert_string_equal(door, "10.0.0.4:4002");
     assert_false(control_door(doors, 1, door) || control_door(doors, 2, door));
     assert_false(control_door(doors, 4, door) || control_door(doors, -1, door));
@@ -89,7 +90,7 @@ static void it_is_told_where_the_others_are(void **state)
     json_decref(j);
 }
 
-/* The newest line of the log among the events since then. */
+/* The newest line "log" among the events since then. */
 static void assert_newest_line(struct world *w, char since[STORE_PLACE], const char *message)
 {
     bool gap;
@@ -156,7 +157,7 @@ static void each_time_it_waits_for_longer_and_then_it_stays_out(void **state)
     assert_int_equal(attempts_of(w, id), 1);
 }
 
-/* Three times in a while, that is: the attempt may last for weeks. */
+/* Three times within a while, not in all: an attempt may last for weeks. */
 static void what_died_long_ago_does_not_count(void **state)
 {
     char id[STORE_ID];
@@ -179,7 +180,7 @@ static void what_died_long_ago_does_not_count(void **state)
     assert_int_equal(attempts_of(w, id), 1);
 }
 
-/* And the next one, which is let in, is not taken for it. */
+/* The next process, which is let in, is not mistaken for the previous one. */
 static void one_that_dies_before_it_is_there_is_lost_again(void **state)
 {
     char id[STORE_ID];
@@ -197,7 +198,8 @@ static void one_that_dies_before_it_is_there_is_lost_again(void **state)
     assert_int_equal(control_of(w, id).n_lost, 0);
 }
 
-/* It runs again: what ends the attempt later is another matter, and its node is not to blame. */
+/* The worker runs again: a later end of the attempt has another cause, and its node is not to
+ * blame. */
 static void one_that_came_back_is_not_why_the_attempt_ends_later(void **state)
 {
     char id[STORE_ID];
@@ -211,7 +213,7 @@ static void one_that_came_back_is_not_why_the_attempt_ends_later(void **state)
     assert_error(w, id, "peer", "attempt 1 was lost: fake ended with code 137");
 }
 
-/* It says why it fails; its guard can only tell that it did. */
+/* The worker reports why it fails; its guard can only report that it did. */
 static void why_one_that_came_back_fails_is_what_it_says(void **state)
 {
     char id[STORE_ID];
@@ -232,10 +234,10 @@ static void why_one_that_came_back_fails_is_what_it_says(void **state)
     assert_error(w, id, "peer", "a worker was lost in the last steps");
 }
 
-/* Those of the process before it were measured when that was warm. */
+/* Measurements of the previous process are of a warm process. */
 static void its_first_steps_may_last_as_long_as_a_jobs_first_steps(void **state)
 {
-    enum { SLOW = 20, FIRST_STEPS = 5 }; /* seconds; how many have no measured limit */
+    enum { SLOW = 20, FIRST_STEPS = 5 }; /* seconds; steps without a measured limit */
     char id[STORE_ID];
     struct world *w = world_running(state, 3, three, id);
     ranks_step(w, id, 2, 50, 0.01);
@@ -261,7 +263,7 @@ static void its_first_steps_may_last_as_long_as_a_jobs_first_steps(void **state)
     assert_error(w, id, "peer", "rank 1 on node 'n2' is lost: no progress for");
 }
 
-/* Its guard was faster than the server's word. */
+/* Its guard reports it before the server does. */
 static void one_that_dies_as_it_comes_is_lost_again(void **state)
 {
     char id[STORE_ID];

@@ -1,7 +1,7 @@
-/* Who is believed. Whoever may write to the store can put a fact, a heartbeat or rows into the
- * streams of any job; what is not sealed with the key of the rank that it names, what this rank
- * does not tell, and what came before count for nothing (docs/decisions/0015). The forger here
- * knows everything but the keys. */
+/* Which reports are believed. Anybody who may write to the store can put a fact, a heartbeat or
+ * rows into the streams of any job. A report counts only if it is sealed with the key of the rank
+ * that it names, if this rank may make such a report, and if it is new (docs/decisions/0015). The
+ * forger here knows everything except the keys. */
 #include "tests/unit/coordinator/world.h"
 
 #include "coordinator/monitor/seals.h"
@@ -18,7 +18,7 @@ static void seal_as_a_forger(struct world *w)
     store_seal_with(w->store, &key);
 }
 
-/* As a worker's user of Redis can, who has no key of this attempt. */
+/* What a worker's user of Redis can do without a key of this attempt. */
 static void forge_fact(struct world *w, const char *id, int attempt, int rank, const char *changes)
 {
     json_t *given = quoted(changes),
@@ -55,7 +55,7 @@ static void a_forged_finished_ends_no_job(void **state)
     struct world *w = world_stepping(state, 2, "{'workers': 2}", 20, id);
     say_samples(w, id, 200);
     forge_fact(w, id, 1, 2, "{'outcome': 'finished'}");
-    pass(w, 20); /* longer than an attempt that has ended may take to go */
+    pass(w, 20); /* longer than an ended attempt may take to disappear */
     assert_state(w, id, "running");
     assert_int_equal(last_attempt(w, id)->stops, 0);
     assert_true(number_of(w, id, "/progress/samples") == 200);
@@ -110,7 +110,7 @@ static void a_fact_that_is_put_in_again_counts_once(void **state)
     for (int i = 0; i < 2; i++) {
         freeReplyObject(redisCommand(c, "XADD %s * j %s", key, text));
         pass(w, 1);
-        assert_int_equal(evaluations_of(w, id), 2); /* an older one would take the newer away */
+        assert_int_equal(evaluations_of(w, id), 2); /* an older one would replace the newer one */
         world_new_coordinator(w);
         pass(w, 1);
     }
@@ -198,7 +198,7 @@ static void forged_and_old_heartbeats_count_for_nothing(void **state)
     say_beat_of(w, id, &beat);
     pass(w, 1);
     assert_int_equal(number_of(w, id, "/progress/samples"), 64);
-    say_beat_of(w, id, &old); /* sealed well, but a newer one came */
+    say_beat_of(w, id, &old); /* well sealed, but a newer one came before */
     pass(w, 1);
     assert_int_equal(number_of(w, id, "/progress/samples"), 64);
     beat.number = 1000000;
@@ -211,7 +211,7 @@ static void forged_and_old_heartbeats_count_for_nothing(void **state)
     assert_int_equal(number_of(w, id, "/progress/samples"), 64);
 }
 
-/* Sealed with a key of this attempt, but it says that it is of another, or of another rank. */
+/* Sealed with a key of this attempt, but it claims to be of another attempt or rank. */
 static void a_heartbeat_counts_for_the_attempt_and_the_rank_that_it_names(void **state)
 {
     char id[STORE_ID];
@@ -241,10 +241,10 @@ static void forged_rows_enter_neither_charts_nor_history(void **state)
     OK(report_rows(w->store, id, 0, &far, 1, &err_));
     OK(report_rows(w->store, id, 0, &later, 1, &err_));
     pass(w, 1);
-    ranks_step(w, id, 2, 10, 0.01); /* those of the rank go on */
+    ranks_step(w, id, 2, 10, 0.01); /* the rank's own rows continue */
     pass(w, 2);
     assert_int_equal(number_of(w, id, "/progress/step"), 10);
-    assert_int_equal(points_of(w, id, "train_loss"), 10); /* not those of an attempt to come */
+    assert_int_equal(points_of(w, id, "train_loss"), 10); /* without those of a future attempt */
 }
 
 /* ---- keys ------------------------------------------------------------------------------------ */
@@ -278,7 +278,7 @@ static void a_host_has_a_key_that_speaks_for_its_own_ranks_alone(void **state)
     assert_int_equal(file.st_mode & 0777, 0600);
     struct seals *seals = seals_open(plan.job_dir, &err_);
     seal_of_host(&given, "alpha", &alpha);
-    assert_true(sign_same(seals_of(seals, 3, 0), &given)); /* of the coordinator's own host */
+    assert_true(sign_same(seals_of(seals, 3, 0), &given)); /* on the coordinator's own host */
     assert_true(sign_same(seals_of(seals, 3, 1), &alpha));
     assert_false(sign_same(seals_of(seals, 3, 2), &alpha));
     assert_true(sign_same(seals_of(seals, 3, 3), &given)); /* the keeper */

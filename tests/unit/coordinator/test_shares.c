@@ -1,4 +1,4 @@
-/* How nodes are shared among owners of jobs: whose turn it is, and who waits because of a quota
+/* How owners of jobs share nodes: whose turn it is, and which jobs wait because of a quota
  * (coordinator/turn/queue/shares.c, coordinator/files/quotas.c through sched_tick). */
 #include "tests/unit/coordinator/world.h"
 
@@ -96,7 +96,7 @@ static void an_owner_at_the_quota_of_nodes_waits_and_is_told_the_figures(void **
     assert_state(w, a[0], "launching");
     assert_waits(w, a[1], "ada has 1 of 2 nodes, and the job asks for 2");
     assert_state(w, b, "launching");
-    submit_as(w, "ada", "{}", a[2]); /* a smaller one fits */
+    submit_as(w, "ada", "{}", a[2]); /* a smaller job fits */
     tick(w, 0.5);
     assert_state(w, a[2], "launching");
     end_well(w, a[0], "finished");
@@ -130,7 +130,7 @@ static void an_owner_at_the_quota_of_running_jobs_waits(void **state)
     char a[2][STORE_ID];
     struct world *w = world_with(state, 2);
     with_quotas(w, "{'default': {'running': 1, 'nodes': 0}}");
-    submit_as(w, "ada", virtual_one, a[0]); /* it takes no node */
+    submit_as(w, "ada", virtual_one, a[0]); /* a virtual job takes no node */
     submit_as(w, "ada", virtual_one, a[1]);
     tick(w, 0.5);
     assert_int_equal(w->simulated.n, 1);
@@ -150,7 +150,7 @@ static void quotas_that_are_written_anew_hold_without_a_restart(void **state)
     long before = quotas_version(w->quotas);
     OK(proc_write_file(path, more, strlen(more), 0600, &err_));
     for (double until = clock_now() + 60; quotas_version(w->quotas) == before;) {
-        assert_true(clock_now() < until); /* a file is looked at once a second */
+        assert_true(clock_now() < until); /* the file is checked once a second */
         clock_sleep(0.05);
     }
     tick(w, 0.5);
@@ -182,7 +182,7 @@ static void nodes_count_after_a_coordinator_was_killed(void **state)
 
 /* ---- preemption ------------------------------------------------------------------------------ */
 
-/* Paused as by its keeper: what it was asked, it has done. */
+/* The keeper has paused the attempt, as it was asked to. */
 static void yields(struct world *w, const char *id)
 {
     assert_true(control_says(w, id, "pause"));
@@ -198,7 +198,7 @@ static void a_job_of_higher_priority_has_lower_ones_paused_and_they_resume(void 
     pass(w, 12);
     submit(w, "{'priority': 1}", high);
     pass(w, 4);
-    assert_false(control_says(w, low, "pause")); /* it has not waited long enough */
+    assert_false(control_says(w, low, "pause")); /* the other job has not waited long enough */
     pass(w, 7);
     yields(w, low);
     pass(w, 1);
@@ -250,7 +250,7 @@ static void as_few_are_paused_as_will_do_the_lowest_first(void **state)
     start_job(w, "{'priority': 1}", low);
     start_job(w, "{'priority': -5}", lower);
     submit(w, "{'priority': 9, 'workers': 2}", high);
-    pass(w, 6); /* -5 first, which is not enough, then -1, which alone is */
+    pass(w, 6); /* first -5, which is not enough, then -1, which is */
     assert_true(control_says(w, wide, "pause"));
     assert_false(control_says(w, lower, "pause"));
     assert_false(control_says(w, low, "pause"));

@@ -1,6 +1,6 @@
-/* A worker whose heartbeats stand still (docs/decisions/0117): it is named in the control document,
- * so that its guard ends it, and the others hear of it once it is dead. The end of the real process
- * is in tests/survival/test_silent_worker.py.
+/* A worker whose heartbeats stand still (docs/decisions/0117). The control document names it, so
+ * that its guard ends it; the other workers hear of it once it is dead.
+ * tests/survival/test_silent_worker.py has the end of a real process.
  */
 #include "tests/unit/coordinator/world.h"
 
@@ -9,7 +9,7 @@ static const int64_t long_ms = 30000; /* longer than any rank may be silent */
 
 enum { KEEPER = 3, CONFIRMED = 2, GUARD_PATIENCE = 5 }; /* seconds */
 
-/* All ranks are past the start, and the last heartbeat of one came long ago. */
+/* All ranks are past the start, and one rank's last heartbeat is old. */
 static struct world *world_with_silent(void **state, const char *job, int rank, char id[STORE_ID])
 {
     struct world *w = world_running(state, 3, job, id);
@@ -46,11 +46,11 @@ static void it_is_named_for_its_guard_and_the_others_hear_nothing(void **state)
     char id[STORE_ID];
     struct world *w = world_with_silent(state, three, 1, id);
     tick(w, 0.5);
-    assert_named(w, id, false); /* nobody is accused by one look */
+    assert_named(w, id, false); /* one reading accuses no rank */
     pass(w, CONFIRMED);
     assert_named(w, id, true);
     int version = control_of(w, id).version;
-    pass(w, GUARD_PATIENCE - CONFIRMED); /* and nobody is accused meanwhile */
+    pass(w, GUARD_PATIENCE - CONFIRMED); /* and no rank is accused meanwhile */
     assert_named(w, id, true);
     assert_int_equal(control_of(w, id).version, version);
 }
@@ -69,7 +69,7 @@ static void once_it_is_dead_the_others_go_on(void **state)
     assert_state(w, id, "running");
 }
 
-/* Its guard has read its name already, or is about to. */
+/* The rank's guard has already read its name, or is about to. */
 static void one_that_wakes_up_stays_named(void **state)
 {
     char id[STORE_ID];
@@ -90,11 +90,11 @@ static void another_coordinator_names_it_too(void **state)
     pass(w, CONFIRMED);
     assert_named(w, id, true);
     world_new_coordinator(w);
-    pass(w, 15); /* it takes nobody's silence for death at first */
+    pass(w, 15); /* at first the watchdog does not take silence for death */
     assert_named(w, id, true);
 }
 
-/* `node`: of the rank that the attempt ends with. */
+/* `node`: of the rank that is blamed for the end. */
 static void assert_ended(struct world *w, const char *id, int rank, const char *node)
 {
     char says[100];
@@ -104,7 +104,7 @@ static void assert_ended(struct world *w, const char *id, int rank, const char *
     assert_error(w, id, "peer", says);
 }
 
-/* Its host is away, or its guard stands still, too. */
+/* The worker's host is away, or its guard stands still too. */
 static void where_no_guard_tells_of_its_death_the_attempt_ends(void **state)
 {
     char id[STORE_ID];
@@ -133,7 +133,7 @@ static void where_too_few_would_be_left_the_attempt_ends(void **state)
     ends_at_once(state, "{'workers': 3, 'min_workers': 3, 'strategy': {'type': 'asgd'}}", 1, "n2");
 }
 
-/* Its heartbeats come: its process lives, and tells of itself. */
+/* Heartbeats come again: the process lives. */
 static void one_that_is_stuck_is_not_named(void **state)
 {
     char id[STORE_ID];

@@ -1,5 +1,5 @@
-/* Sweeps that advance (coordinator/sweeps/): against a store whose jobs the test moves by hand, and
- * whose coordinator dies where the test wants it to. */
+/* Sweeps that advance (coordinator/sweeps/), against a real store. The test moves the jobs by hand,
+ * and lets the coordinator die where it wants. */
 #include <math.h>
 
 #include "tests/unit/store/fixture.h"
@@ -147,7 +147,7 @@ static void nodes_are_a_budget_too(void **state)
     expect_state(s, id, "cancelled"); /* before its first job */
 }
 
-/* The jobs are in the store, but the list was not written. */
+/* The coordinator dies after it has put the jobs into the store, but before it writes the list. */
 static void no_trial_is_submitted_twice_when_a_coordinator_dies_before_it_writes(void **state)
 {
     struct store *s = ((struct place *)*state)->store;
@@ -193,7 +193,7 @@ static void a_rung_goes_on_from_the_checkpoints_of_the_one_below(void **state)
     end(s, id, 2, JOB_SUCCEEDED, 0.3);
     job_at(s, id, 0, job);
     job_at(s, id, 2, from);
-    tick(&sweeps); /* both of those that have a figure */
+    tick(&sweeps); /* both jobs that have a figure */
     assert_int_equal(count(s, id), 6);
     job_at(s, id, 5, job);
     json_t *made = store_job_get(s, job, &err_), *spec = json_object_get(made, "spec");
@@ -203,7 +203,7 @@ static void a_rung_goes_on_from_the_checkpoints_of_the_one_below(void **state)
     json_decref(made);
     OK(store_job_request(s, job, "cancel", &err_));
     OK(store_job_transition(s, job, JOB_CANCELLING, JOB_CANCELLED, NULL, &err_));
-    OK(store_job_delete(s, job, NULL, &err_)); /* a job that is gone was cancelled */
+    OK(store_job_delete(s, job, NULL, &err_)); /* a deleted job counts as cancelled */
     end(s, id, 4, JOB_SUCCEEDED, 0.6);
     tick(&sweeps);
     expect_state(s, id, "succeeded");
@@ -244,7 +244,7 @@ static void a_sweep_is_kept_by_its_key_and_deleted_once_it_has_ended(void **stat
     assert_string_equal(jsonx_string_at(json_array_get(list, 0), "id"), id);
     json_decref(list);
     assert_int_equal(store_sweep_change(s, id, NULL, SWEEP_CANCELLING, SWEEP_CANCELLED, &err_),
-                     SWEEP_RUNNING); /* it was in another state, and stays there */
+                     SWEEP_RUNNING); /* another state than `from`: nothing changes */
     OK(store_sweep_change(s, id, NULL, SWEEP_RUNNING, SWEEP_FAILED, &err_));
     OK(store_sweep_remove(s, id, &err_));
     assert_int_equal(store_sweep_remove(s, id, &err_), -ERR_NOT_FOUND);

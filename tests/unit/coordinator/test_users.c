@@ -1,5 +1,5 @@
-/* Users of Redis for ranks on hosts with agents (coordinator/turn/users.c): made with an attempt,
- * and again once Redis was started anew. */
+/* Users of Redis for ranks on hosts with agents (coordinator/turn/users.c): created with an
+ * attempt, and again after a restart of Redis. */
 #include "tests/unit/coordinator/world.h"
 
 #include <arpa/inet.h>
@@ -19,7 +19,7 @@ static int free_port(void)
     return ntohs(at.sin_port);
 }
 
-/* Somebody else may take a port that was free. */
+/* Another process may take a port that was free. */
 static int redis_port(struct world *w)
 {
     redisContext *c = redisConnectUnix(w->place->url + strlen("unix:"));
@@ -35,7 +35,7 @@ static int redis_port(struct world *w)
     return port;
 }
 
-/* Only Redis over TCP has users. */
+/* Only a Redis over TCP has users. */
 static void listen_on_tcp(struct world *w)
 {
     char url[60];
@@ -67,7 +67,7 @@ static struct world *world_remote(void **state, char id[STORE_ID], char user[STO
     return w;
 }
 
-/* Calls of ACL SETUSER since Redis was started. */
+/* Calls of ACL SETUSER since Redis started. */
 static int users_made(struct world *w)
 {
     redisContext *c = redisConnectUnix(w->place->url + strlen("unix:"));
@@ -90,7 +90,7 @@ static bool has_user(struct world *w, const char *user)
     return has;
 }
 
-/* As a restart: the users are gone, and so is every connection. */
+/* Simulates a restart: removes the users and closes every connection. */
 static void forget_user(struct world *w, const char *user)
 {
     char command[60 + STORE_USER];

@@ -1,5 +1,5 @@
-/* The watchdog's judgement of ranks with steps of different lengths; what it makes of whole
- * attempts is in test_monitor.c. Pure: ages are written, not waited for. */
+/* How the watchdog judges ranks with steps of different lengths; test_monitor.c has whole attempts.
+ * Pure functions: tests write ages instead of waiting. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@ static struct rank all[RANKS];
 static struct ranks ranks = {.workers = KEEPER, .servers = 1, .all = all};
 static struct failure failure;
 
-/* Steps of 10 ms and of 12 s, so deadlines of 3 s and of 12 s; all are well. */
+/* Steps of 10 ms and of 12 s, so deadlines of 3 s and of 12 s; all ranks are well. */
 static int set_up(void **state)
 {
     static const float seconds[] = {0.01F, 12};
@@ -36,7 +36,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* -1, or the rank that is over its deadline and was a second ago. */
+/* The rank that is over its deadline now and was a second ago; -1: none. */
 static int lost(void)
 {
     struct jobspec spec = {0};
@@ -50,7 +50,7 @@ static void a_silent_rank_has_the_deadline_of_its_own_steps(void **state)
 {
     (void)state;
     assert_int_equal(lost(), -1);
-    all[SLOW].beat.age = 10; /* within its step */
+    all[SLOW].beat.age = 10; /* within the time of its step */
     assert_int_equal(lost(), -1);
     all[SLOW].beat.age = 13;
     assert_int_equal(lost(), SLOW);
@@ -76,7 +76,7 @@ static void a_rank_that_loads_before_its_first_step_may_be_silent_for_longer(voi
     (void)state;
     all[FAST].beat.phase = PHASE_LOAD;
     all[FAST].beat.age = 10;
-    assert_int_equal(lost(), FAST); /* between two of its steps it is a step's time */
+    assert_int_equal(lost(), FAST); /* the pause between two steps may take as long as a step */
     all[FAST].rows = 0;
     assert_int_equal(lost(), -1);
     all[FAST].beat.age = 21;
@@ -116,7 +116,7 @@ static void one_that_has_ended_may_be_silent_for_ever(void **state)
     assert_int_equal(lost(), -1);
 }
 
-/* Who answers for the workers is one of them, whatever became of it. */
+/* The rank that is blamed is always one of the workers. */
 static void the_last_worker_counts_as_the_first_where_all_are_lost(void **state)
 {
     (void)state;
@@ -134,7 +134,7 @@ static void who_is_silent_is_worse_than_who_is_stuck(void **state)
     assert_int_equal(lost(), SLOW);
 }
 
-/* For as long as it stood still it has made no progress: it has a second to make some. */
+/* It made no progress while it stood still, so it gets a second to make some. */
 static void one_that_was_silent_and_wakes_up_is_suspected_anew(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* What webhooks are told, when again, and how it is signed; without a network. */
+/* What webhooks send, when they try again, and how they sign; without a network. */
 #include "coordinator/webhooks/hooks.h"
 #include "coordinator/webhooks/send.h"
 #include "tests/unit/store/fixture.h"
@@ -56,19 +56,19 @@ static void only_changes_that_concern_a_hook_are_queued(void **state)
     put(s, "cccccccccccccccc", "own", "otto", "5-0");
     put(s, "dddddddddddddddd", "all", "admin", "20-9");
     OK(hooks_load(&h, &err_));
-    tell(&h, "5-0", job, "", "queued");          /* before any */
-    tell(&h, "20-9", job, "", "queued");         /* a and b */
+    tell(&h, "5-0", job, "", "queued");          /* before any webhook */
+    tell(&h, "20-9", job, "", "queued");         /* to a and b */
     tell(&h, "20-9", job, "", "queued");         /* read again */
-    tell(&h, "20-10", job, "queued", "queued");  /* its priority */
+    tell(&h, "20-10", job, "queued", "queued");  /* its priority changes */
     tell(&h, "20-11", job, "running", "failed"); /* and d */
     tell(&h, "20-12", job, "queued", "launching");
-    tell(&h, "20-13", "0123456789abcdef", "", "queued"); /* of a job that is gone: nobody's */
+    tell(&h, "20-13", "0123456789abcdef", "", "queued"); /* of a deleted job, which has no owner */
     assert_int_equal(waiting(&h, "aaaaaaaaaaaaaaaa"), 3);
     assert_int_equal(waiting(&h, "bbbbbbbbbbbbbbbb"), 2);
     assert_int_equal(waiting(&h, "cccccccccccccccc"), 0);
     assert_int_equal(waiting(&h, "dddddddddddddddd"), 2);
     hooks_release(&h);
-    OK(hooks_load(&h, &err_)); /* the next coordinator */
+    OK(hooks_load(&h, &err_)); /* a new coordinator */
     assert_int_equal(waiting(&h, "aaaaaaaaaaaaaaaa"), 3);
     OK(store_webhook_remove(s, "aaaaaaaaaaaaaaaa", &err_));
     OK(hooks_load(&h, &err_));
@@ -93,14 +93,14 @@ static void a_failed_one_waits_longer_each_time_and_is_given_up_after_a_day(void
     assert_null(hooks_due(&h, 999));
     for (struct hook *hook; (hook = hooks_due(&h, now)) && hook->waiting == hook->sending;
          tries++) {
-        assert_null(hooks_due(&h, now)); /* one at a time */
+        assert_null(hooks_due(&h, now)); /* one delivery at a time */
         OK(hooks_answered(&h, hook, &(struct hooks_answer){500, "it answered 500", 0}, now, &err_));
-        if (!hook->waiting->tries) { /* the other one: the first was given up */
+        if (!hook->waiting->tries) { /* the other delivery: the first was given up */
             break;
         }
         int64_t wait = hook->waiting->due - now;
         assert_int_equal(wait / 1000, expected[tries < 6 ? tries : 6]);
-        hook->waiting->next->due = 3 * day; /* not now */
+        hook->waiting->next->due = 3 * day; /* postpones it */
         now = hook->waiting->due;
     }
     assert_true(now > day && now < day + 2 * 3600 * 1000);

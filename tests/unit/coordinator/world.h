@@ -1,5 +1,5 @@
-/* Where tests of coordinator/ begin and how they go on: a world with equal nodes, and a job of
- * which some of its way is done.
+/* How tests of coordinator/ begin and continue: a world with equal nodes, and a job that has made
+ * some steps.
  */
 #ifndef TESTS_COORDINATOR_WORLD_H
 #define TESTS_COORDINATOR_WORLD_H
@@ -8,7 +8,7 @@
 #include "store/history.h"
 #include "tests/unit/coordinator/played_ranks.h"
 
-/* Queued, started, stepping. */
+/* Queues and starts a job, and makes steps. */
 static inline void start_job(struct world *w, const char *changes, char id[STORE_ID])
 {
     submit(w, changes, id);
@@ -31,7 +31,7 @@ static inline struct world *world_with(void **state, int nodes)
     return w;
 }
 
-/* The scheduler has had one turn since. */
+/* The scheduler has had one turn since then. */
 static inline struct world *world_submitted(void **state, int nodes, const char *changes,
                                             char id[STORE_ID])
 {
@@ -49,7 +49,7 @@ static inline struct world *world_running(void **state, int nodes, const char *c
     return w;
 }
 
-/* Its ranks have told of so many steps, of 10 ms; the scheduler has read the first. */
+/* The job's ranks have reported this many steps of 10 ms; the scheduler has read the first one. */
 static inline struct world *world_stepping(void **state, int nodes, const char *changes, int steps,
                                            char id[STORE_ID])
 {
@@ -71,7 +71,7 @@ static inline void end_well(struct world *w, const char *id, const char *outcome
     process_ends(w, id, 0, "");
 }
 
-/* Asked, or ended, and the scheduler's next turn has come. */
+/* Requests it, or ends the attempt, and makes the scheduler's next turn. */
 static inline void asked(struct world *w, const char *id, const char *what)
 {
     ask(w, id, what);
@@ -104,7 +104,7 @@ static inline struct control control_of(struct world *w, const char *id)
     return c;
 }
 
-/* What the workers are told now. */
+/* The current control document. */
 static inline bool control_says(struct world *w, const char *id, const char *key)
 {
     json_t *control = store_doc_get(w->store, id, "control", &err_);
@@ -115,7 +115,7 @@ static inline bool control_says(struct world *w, const char *id, const char *key
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Of a series on disk. */
+/* Points of a series on disk. */
 static inline int points_of(struct world *w, const char *id, const char *series)
 {
     char dir[200];
