@@ -1,5 +1,5 @@
-/* The options of evenstep-agent (agent/config.c): what follows from them, and that each mistake is
- * told before anybody is asked, with the option and the value.
+/* The options of evenstep-agent (agent/config.c): their results, and that each mistake is reported
+ * before the agent contacts anybody, with option and value.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,7 +49,7 @@ static int teardown(void **state)
     return proc_remove_tree(dir, NULL);
 }
 
-/* Reads options, words between spaces, in which @ stands for the test's folder. */
+/* Parses options, words separated by blanks; @ stands for the test's folder. */
 static int read_options(const char *text)
 {
     static char words[WORDS][WORD];
@@ -81,7 +81,7 @@ static void ready(const char *options)
     }
 }
 
-/* Each of these is refused with this code and these words in the message. */
+/* Each of these fails with this code and these words in its message. */
 struct mistake {
     const char *options;
     enum err_code code;

@@ -1,6 +1,6 @@
-/* The life of a host's daemons (agent/daemon.c) with a clock that the test moves: leases, ends,
- * answers, and that nothing is left behind. In place of Open MPI's daemon stands a script, which is
- * found because a daemon's PATH begins with the folder of the program that starts it.
+/* The life of a host's daemons (agent/daemon.c), with a clock that the test moves: leases, ends,
+ * answers, and that nothing is left over. A script replaces Open MPI's daemon; it is found because
+ * a daemon's PATH begins with the folder of the program that starts it.
  */
 #include "tests/unit/store/fixture.h"
 
@@ -10,7 +10,7 @@
 #include "agent/daemon_parts.h"
 #include "common/path.h"
 
-/* The job says what becomes of it. */
+/* The script's behaviour depends on the job. */
 static const char script[] =
     "#!/bin/sh\n"
     "case $EVENSTEP_JOB in\n"
@@ -60,8 +60,8 @@ static int close_host(void **state)
     return 0;
 }
 
-/* `job` is the first digit of the job and of the nonce; the others are this process's own, since
- * folders in /tmp and marks of processes are named by them. */
+/* `job` is the first digit of the job and of the nonce. The other digits are this process's own,
+ * because they name folders in /tmp and marks of processes. */
 static struct request start(struct host *h, char job)
 {
     struct request r = {.attempt = 1,
@@ -90,7 +90,7 @@ static void tick(struct host *h, double seconds)
     daemons_tick(h->daemons, h->place->store, &h->key, h->now);
 }
 
-/* The answer in the request's box, opened; NULL: there is none. */
+/* The opened answer in the request's box; NULL: there is none. */
 static json_t *answer(struct host *h, const struct request *r)
 {
     char box[96];

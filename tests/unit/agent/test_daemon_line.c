@@ -1,6 +1,6 @@
-/* The command line and the environment of Open MPI's daemon (agent/daemon_line.c): every value
- * stands in one word of its own, nothing of our environment is handed on but what is named, and a
- * password is in the environment and never in the arguments.
+/* The command line and the environment of Open MPI's daemon (agent/daemon_line.c): every value is a
+ * word of its own, only named variables of our environment are passed on, and a password is in the
+ * environment, never in the arguments.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,7 +43,7 @@ static struct daemon_line made(const struct daemon_config *c)
     return line;
 }
 
-/* The value of `-mca NAME VALUE`, or NULL; it must stand there once. */
+/* The value of `-mca NAME VALUE`, or NULL; it must appear only once. */
 static const char *mca(const struct daemon_line *line, const char *name)
 {
     const char *value = NULL;
@@ -59,7 +59,7 @@ static const char *mca(const struct daemon_line *line, const char *name)
     return value;
 }
 
-/* The value of NAME=VALUE in the environment, or NULL; it must stand there once. */
+/* The value of NAME=VALUE in the environment, or NULL; it must appear only once. */
 static const char *variable(const struct daemon_line *line, const char *name)
 {
     const char *value = NULL;
@@ -92,7 +92,7 @@ static void the_daemon_is_told_what_was_asked_for(void **state)
     daemon_line_free(&line);
 }
 
-/* No daemon starts others, and none by a shell. */
+/* No daemon starts others or uses a shell. */
 static void the_daemon_starts_no_others(void **state)
 {
     struct daemon_line line = made(&config);
@@ -181,7 +181,7 @@ static void nothing_of_our_environment_is_handed_on_but_what_is_named(void **sta
     daemon_line_free(&line);
 }
 
-/* Unless its user has said what it is to look for. */
+/* Unless its user has set where to look. */
 static void open_mpi_does_not_look_for_devices(void **state)
 {
     (void)state;
@@ -239,7 +239,7 @@ static void a_range_of_ports_is_kept_to(void **state)
     daemon_line_free(&line);
 }
 
-/* Sockets lie in it, and the path of a socket has 107 bytes. */
+/* It contains sockets, and the path of a socket has at most 107 bytes. */
 static void an_attempts_folder_is_short_and_its_own(void **state)
 {
     char one[64], other[64];

@@ -1,5 +1,5 @@
-/* The agent's half of joining (agent/join.c), against a coordinator that the test plays in a thread
- * of its own: what is sent, what is believed, and each way to be refused.
+/* The agent's half of joining (agent/join.c), against a coordinator that the test plays in its own
+ * thread: what the agent sends, what it believes, and every refusal.
  */
 #include "tests/unit/store/fixture.h"
 
@@ -13,10 +13,10 @@ static struct sign_key secret, other_secret, host_key;
 static const char salt[] = "2222222222222222222222222222222222222222222222222222222222222222",
                   coordinator_id[] = "the-coordinator";
 
-/* What the coordinator answers, and what it was asked. */
+/* The coordinator's answer, and the request that it got. */
 struct coordinator {
     const char *store_url;
-    json_t *answer;              /* borrowed; what is sealed, without "key" where `wraps` */
+    json_t *answer;              /* borrowed; the sealed answer, without "key" if `wraps` */
     const char *text;            /* sent as it is instead, or NULL */
     const struct sign_key *with; /* the secret that it signs with */
     bool wraps;                  /* puts the host's key into the answer */

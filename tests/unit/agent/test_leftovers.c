@@ -1,4 +1,5 @@
-/* What killed agents left behind (agent/leftovers.c): only what is known to be nobody's is removed.
+/* What killed agents leave over (agent/leftovers.c): only remains without a living owner are
+ * removed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -95,8 +96,8 @@ static void what_may_be_somebodys_stays(void **state)
     assert_true(is_there("other-0-dead") && is_there("es-0-elsewhere"));
 }
 
-/* The owner's start differs from this process' by one tick: a child that is forked as soon as this
- * process runs may begin within the same one. */
+/* The owner's start differs from this process's by one tick, because a child that is forked at once
+ * may start within the same tick. */
 static void a_number_that_another_process_has_now_is_not_its_owner(void **state)
 {
     char path[300], place[200], marker[300];

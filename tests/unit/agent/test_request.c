@@ -1,5 +1,5 @@
-/* What may be asked of an agent (agent/request.c): each field's range and alphabet at its limits,
- * every field missing, fields that none has; and what is taken from mpirun's command.
+/* Requests to an agent (agent/request.c): each field's range and alphabet at its limits, every
+ * missing field, unknown fields; and what is taken from mpirun's command.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +34,7 @@ static int read_body(json_t *j)
     return rc;
 }
 
-/* The body with this field so; the value's reference is taken. */
+/* The body with this value of the field; takes the value's reference. */
 static int with(const char *field, json_t *value)
 {
     json_t *j = body();
@@ -106,7 +106,7 @@ static void the_user_of_the_store_is_one_of_two(void **state)
     assert_wrong(with("user", json_null()), "user");
 }
 
-/* On its way it is of no use to who reads the agent's mail. */
+/* Somebody who reads the agent's mail on its way cannot use it. */
 static void the_key_of_the_ranks_is_wrapped_with_the_hosts_own(void **state)
 {
     struct sign_key host = {{7}}, seal, sent;
@@ -177,7 +177,7 @@ static void a_daemon_is_one_of_those_that_there_are(void **state)
     assert_int_equal(read_body(j), 0);
 }
 
-/* What goes into a command line, a folder's name and an environment. */
+/* Values that go into a command line, a folder's name and an environment. */
 static void texts_have_narrow_alphabets(void **state)
 {
     static const char *const jobs[] = {"0123456789abcde",  "0123456789abcdef0", "0123456789abcdeF",

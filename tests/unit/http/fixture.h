@@ -1,6 +1,6 @@
-/* A real HTTP server on a free loopback port, with a private redis-server and a data directory of
- * its own, and two clients: libcurl for whole requests, plain sockets for what a decent client
- * would never send. Nothing here sleeps.
+/* A real HTTP server on a free loopback port, with its own redis-server and data directory. There
+ * are two clients: libcurl for whole requests, plain sockets for what a well-behaved client never
+ * sends. Nothing here sleeps.
  */
 #ifndef TESTS_HTTP_FIXTURE_H
 #define TESTS_HTTP_FIXTURE_H
@@ -98,7 +98,7 @@ static inline json_t *site_programs(void *ctx, struct err *e)
     return json_pack("[{s:s, s:s, s:[s]}]", "kind", "operator", "name", "fast", "command", "run");
 }
 
-/* Two classes, of which one is never recognised. */
+/* Two classes, one of which is never recognised. */
 static inline json_t *site_scored(void *ctx, const char *id, struct err *e)
 {
     int64_t confusion[] = {3, 0, 2, 0};
@@ -320,7 +320,7 @@ static inline void expect_status(struct answer *a, long status)
     }
 }
 
-/* An error as RFC 9457 has it, with this status; `pointer` (or NULL) is among its errors. */
+/* An error in the form of RFC 9457, with this status; `pointer` (or NULL) is among its errors. */
 static inline void expect_problem(struct answer *a, long status, const char *pointer)
 {
     char type[256];
@@ -363,8 +363,8 @@ static inline bool say(int fd, const char *text)
     return send(fd, text, n, MSG_NOSIGNAL) == (ssize_t)n;
 }
 
-/* Reads until `text` is there, the other side ends, or the deadline passes; what was read stays in
- * out (NUL-terminated). 1 found, 0 ended, -1 deadline. */
+/* Reads until `text` arrives, the other side ends, or the deadline passes; out gets what was read
+ * (NUL-terminated). 1 found, 0 ended, -1 deadline. */
 static inline int hear(int fd, const char *text, char *out, size_t bytes, double seconds)
 {
     double until = clock_now() + seconds;
@@ -396,7 +396,7 @@ static inline int hear(int fd, const char *text, char *out, size_t bytes, double
     "\"epochs\": 1, \"seed\": 1"
 #define SPEC(name) "{\"name\": \"" name "\", " GLYPHS "}"
 
-/* Submits a job and gives its id. */
+/* Submits a job and returns its id. */
 static inline void submit(struct site *s, const char *spec, char id[STORE_ID])
 {
     struct answer a = post(s, "/api/v1/jobs", spec);

@@ -1,8 +1,8 @@
-/* The audit: what requests leave in it, who may read it, and its files. */
+/* The audit: what requests record in it, who may read it, and its files. */
 #include "http/access/audit.h"
 #include "tests/unit/http/fixture.h"
 
-/* The newest entry whose path ends so, a new reference. */
+/* The newest entry whose path ends this way; a new reference. */
 static json_t *entry_of(struct site *s, const char *end)
 {
     struct answer a = get(s, "/api/v1/audit?limit=500");
@@ -158,7 +158,8 @@ static void add(struct audit *a, const char *who, int number, const char *note)
                                        .status = 200});
 }
 
-/* Reads all pages: how many entries there are; their numbers must fall from `newest` by `step`. */
+/* Reads all pages and returns the number of entries; their numbers must fall from `newest` by
+ * `step`. */
 static int read_all(struct audit *a, const char *who, int newest_number, int step)
 {
     char cursor[AUDIT_CURSOR] = "";

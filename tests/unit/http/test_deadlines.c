@@ -1,5 +1,5 @@
-/* Who takes too long: a body that is never complete, an answer that nobody reads. The server's
- * deadlines are short here; that they are kept does not depend on how long they are.
+/* Clients that take too long: a body that never ends, an answer that is not read. The server's
+ * deadlines are short here; whether it keeps them does not depend on their length.
  */
 #include "tests/unit/http/fixture.h"
 
@@ -26,7 +26,7 @@ static void expect_alive(struct site *s)
     answer_release(&a);
 }
 
-/* Bytes keep coming, so it is not silence that ends it. */
+/* Bytes keep coming, so silence does not end it. */
 static void a_body_that_is_never_complete_is_ended(void **state)
 {
     struct site *s = *state;
@@ -48,7 +48,7 @@ static void a_body_that_is_never_complete_is_ended(void **state)
     expect_alive(s);
 }
 
-/* Has the server, which is in this process, a socket whose other end is this one? */
+/* Does the server, which is in this process, have a socket whose other end is this one? */
 static bool is_served(int fd)
 {
     struct sockaddr_in own, peer;
@@ -99,7 +99,7 @@ static void a_client_that_does_not_read_its_answer_is_ended(void **state)
     expect_alive(s);
 }
 
-/* A stream of events is silent for longer than that, and is no such client. */
+/* A stream of events is silent for longer, and is not such a client. */
 static void a_stream_that_has_nothing_to_say_stays(void **state)
 {
     struct site *s = *state;
@@ -115,8 +115,8 @@ static void a_stream_that_has_nothing_to_say_stays(void **state)
     close(fd);
 }
 
-/* All that it sends is there before it is read, and so is its end. The server's deadlines are the
- * usual ones, which are longer than this waits. */
+/* All of the client's bytes, and its end, arrive before they are read. The server's deadlines are
+ * the usual ones, which are longer than this test waits. */
 static void a_client_that_has_gone_in_the_middle_of_its_body_is_ended(void **state)
 {
     enum { CLIENTS = 16 };

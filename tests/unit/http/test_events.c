@@ -1,5 +1,5 @@
-/* The event stream: what is told, resuming after an id, gaps, filters, the heartbeat's comment, and
- * a clean end. */
+/* The event stream: its events, resuming after an id, gaps, filters, the heartbeat's comment, and a
+ * clean end. */
 #include "tests/unit/http/fixture.h"
 
 enum { TEXT = 1 << 20 };
@@ -153,8 +153,8 @@ static void a_change_of_a_job_is_told_to_everybody(void **state)
     }
 }
 
-/* Many who ask for a job share an answer for some milliseconds: not past a change of its state that
- * they were told of. */
+/* Many requests for a job share an answer for some milliseconds, but not after an event about a
+ * change of its state. */
 static void who_was_told_of_a_change_of_state_is_not_answered_with_the_state_before(void **state)
 {
     struct site *s = *state;
@@ -199,7 +199,7 @@ static void an_event_that_is_long_arrives_whole(void **state)
     free(word);
 }
 
-/* A submission that is looked at for long (its hook starts a process) holds up nobody. */
+/* A submission whose check takes long (its hook starts a process) delays no other request. */
 static void a_slow_submission_does_not_hold_up_streams(void **state)
 {
     struct site *s = *state;
@@ -239,7 +239,7 @@ static void a_slow_submission_does_not_hold_up_streams(void **state)
     free(text);
 }
 
-/* Clients that leave while their answers are made, or in the middle of a stream. */
+/* Clients that leave while their answers are being made, or in the middle of a stream. */
 static void clients_that_leave_early_harm_nobody(void **state)
 {
     struct site *s = *state;

@@ -1,5 +1,5 @@
-/* Files: the page's, artifacts, logs. Nothing outside of their folders can be read; ETag and Range
- * are honoured. */
+/* Files: the page's, artifacts, logs. No file outside of their folders can be read; ETag and Range
+ * work. */
 #include "http/content/files.h"
 #include "tests/unit/http/fixture.h"
 
@@ -309,7 +309,7 @@ static void a_log_is_text_whole_or_its_last_lines(void **state)
     answer_release(&a);
 }
 
-/* A program may run as the service's user: its link to another file would be read by viewers. */
+/* A program may run as the service's user: viewers could read its link to another file. */
 static void a_log_is_a_plain_file(void **state)
 {
     static const char *const asked[] = {"?rank=1", "?rank=1&tail=5", "?rank=2", "?rank=2&tail=5"};
@@ -410,7 +410,7 @@ static void the_chart_library_comes_from_the_distribution(void **state)
     answer_release(&c);
 }
 
-/* The ETag of the page's file for a browser that says this of gzip, or of none (NULL); its bytes
+/* The ETag of the page's file for a browser with this setting for gzip, or none (NULL); its bytes
  * are right either way. */
 static void ask_page(struct site *s, const char *coding, const char *text, char etag[256])
 {

@@ -1,5 +1,5 @@
-/* The form of requests: what frames a body, targets and Host, lengths, media types, ids. Most of it
- * no decent client would send, so it goes over plain sockets.
+/* The form of requests: framing of bodies, targets and Host, lengths, media types, ids. A
+ * well-behaved client would send little of this, so it goes over plain sockets.
  */
 #include <zlib.h>
 
@@ -8,8 +8,8 @@
 
 enum { TEXT = 1 << 17 };
 
-/* Sends bytes in which HOST stands for our name and \1 for a NUL, then nothing more; what came back
- * until the server ended the connection is in out[TEXT]. */
+/* Sends bytes in which HOST stands for our name and \1 for a NUL, then nothing more. out[TEXT] gets
+ * what arrives until the server closes the connection. */
 static void talk(struct site *s, const char *text, char *out)
 {
     char own[64], *copy = NULL;
@@ -47,7 +47,7 @@ static int answers_in(const char *text)
     return n;
 }
 
-/* One answer of this status, as problem+json and with an id. */
+/* Expects one answer of this status, as problem+json and with an id. */
 static void expect_one(const char *out, int status, const char *sent)
 {
     char line[32];
@@ -101,8 +101,8 @@ static void a_body_whose_end_is_uncertain_is_refused_and_nothing_after_it_answer
     free(out);
 }
 
-/* What libmicrohttpd refuses before it asks us (docs/decisions/0025): as a problem with the usual
- * headers, too, and nothing that follows is taken for a request. */
+/* libmicrohttpd refuses these before it asks us (docs/decisions/0025). The answer is a problem with
+ * the usual headers too, and bytes that follow are not taken for a request. */
 static void what_the_library_cannot_read_ends_the_connection(void **state)
 {
     static const struct {
@@ -210,8 +210,8 @@ static void a_malformed_target_is_400(void **state)
     free(out);
 }
 
-/* It is answered without waiting for the body, which the client may keep back until it is told to
- * send it. */
+/* The answer does not wait for the body, which the client may hold back until it is told to send
+ * it. */
 static void an_unknown_expectation_is_417_and_100_continue_is_met(void **state)
 {
     struct site *s = *state;
@@ -226,7 +226,7 @@ static void an_unknown_expectation_is_417_and_100_continue_is_met(void **state)
     free(out);
 }
 
-/* Not even the end of a body in chunks, which would be the beginning of the next answer. */
+/* Not even the end of a chunked body, which would begin the next answer. */
 static void a_head_of_the_events_has_no_byte_of_a_body(void **state)
 {
     struct site *s = *state;

@@ -1,6 +1,7 @@
-/* A store that takes connections and does not answer. Sessions that only it knows are asked for on
- * threads that may wait; who needs no store is answered meanwhile, and who asks the store soon
- * afterwards is refused without another wait (http/threads/connections.c).
+/* A store that accepts connections and does not answer. Requests with sessions that only the store
+ * knows wait on threads that may wait. Requests that need no store are answered meanwhile. Requests
+ * that ask the store soon afterwards are refused without waiting again
+ * (http/threads/connections.c).
  */
 #include <poll.h>
 #include <signal.h>
@@ -9,7 +10,7 @@
 
 enum { ASKING = 24, OTHERS = 20 };
 
-/* Sends n requests, each on a connection of its own; with cookies of sessions that nobody knows. */
+/* Sends n requests, each on its own connection, with cookies of unknown sessions. */
 static void send_many(struct site *s, int n, const char *path, bool cookie, int *fds)
 {
     for (int i = 0; i < n; i++) {
@@ -43,8 +44,8 @@ static int answered(const int *fds, int n)
     return ready;
 }
 
-/* How often Redis was asked for a secret so far, what it was sent while it stood still included:
- * that is read in the turn of the PING at the latest. */
+/* How often Redis was asked for a secret so far, including commands sent while it stood still,
+ * which it reads at the latest together with the PING. */
 static int secrets_asked(struct site *s)
 {
     redisContext *c = redisConnectUnix(s->store_url + strlen("unix:"));
@@ -59,7 +60,7 @@ static int secrets_asked(struct site *s)
     return n;
 }
 
-/* Each of those who ask waits 2 s at most; six threads wait. */
+/* Each of these waits at most 2 s, on one of six threads. */
 static void a_store_that_hangs_stalls_nobody(void **state)
 {
     struct site *s = *state;

@@ -1,5 +1,5 @@
-/* Names and origins (http/access/hosts.c) without a server: what a Host header may say, what an
- * Origin is compared with, and the address that a browser is told to open.
+/* Names and origins (http/access/hosts.c) without a server: valid Host headers, the comparison of
+ * an Origin, and the address that a browser is told to open.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* Jobs over HTTP: their documents, and every way a submission can be wrong. */
+/* Jobs over HTTP: their documents, and every mistake in a submission. */
 #include "common/clock.h"
 #include "tests/unit/http/fixture.h"
 
@@ -200,7 +200,7 @@ static void a_list_has_only_the_fields_and_states_that_are_asked_for(void **stat
     answer_release(&a);
 }
 
-/* Many who ask for the same page get one answer; a change is in every later one. */
+/* Many requests for the same page share one answer; every later answer has a change. */
 static void a_list_that_was_kept_shows_every_change_over_http(void **state)
 {
     struct site *s = *state;

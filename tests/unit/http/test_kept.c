@@ -1,6 +1,6 @@
 /* What the server keeps to answer again: digests of files by path, size and time
- * (http/content/digests.c) and answers that many ask for (http/answer/recent.c); and answers that
- * depend on what is not known yet.
+ * (http/content/digests.c), and answers that many ask for (http/answer/recent.c). Also answers that
+ * depend on something not known yet.
  */
 #include "tests/unit/http/fixture.h"
 
@@ -19,7 +19,7 @@ static void digest_of(struct digests *d, const char *dir, const char *name, char
     OK(digests_get(d, path, out, &err_));
 }
 
-/* Other bytes of the same length and time: only what was kept can say what they were. */
+/* Other bytes with the same length and time: only a kept digest still has the old value. */
 static void write_unseen(const char *dir, const char *name, const char *text)
 {
     char path[200];
@@ -57,7 +57,7 @@ static void a_file_is_hashed_once_while_its_size_and_time_stay(void **state)
     digests_free(d);
 }
 
-/* 256 are kept; the oldest goes. */
+/* 256 are kept; the oldest is dropped. */
 static void digests_of_many_files_are_right(void **state)
 {
     enum { FILES = 300 };
@@ -144,8 +144,9 @@ static void what_was_made_before_a_change_is_not_kept_and_what_is_kept_not_given
     recent_free(r);
 }
 
-/* Whoever asks while an answer is being made waits for it, unless its making began before a change:
- * then the next one makes another, for which all wait. A making that fails wakes them too. */
+/* A request that comes while an answer is being made waits for it, unless its making began before a
+ * change. In that case the next request makes another answer, for which all wait. If making fails,
+ * they wake up too. */
 static void equal_requests_wait_for_the_one_answer_that_is_being_made(void **state)
 {
     struct recent *r = recent_new();
@@ -169,8 +170,8 @@ static void equal_requests_wait_for_the_one_answer_that_is_being_made(void **sta
     recent_free(r);
 }
 
-/* 64 are kept; whatever else comes takes the place of the oldest. While 64 are being made, others
- * are made without being kept. */
+/* 64 are kept; a new one replaces the oldest. While 64 are being made, others are made without
+ * being kept. */
 static void more_paths_than_places_do_no_harm(void **state)
 {
     struct recent *r = recent_new();

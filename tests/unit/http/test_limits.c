@@ -1,5 +1,5 @@
-/* What a client may not do to the server: large and endless bodies and headers, slow requests,
- * strange methods and paths. After each of them the server still answers others.
+/* Harmful requests: large and endless bodies and headers, slow requests, strange methods and paths.
+ * After each of them the server still answers others.
  */
 #include "tests/unit/http/fixture.h"
 
@@ -98,9 +98,9 @@ static void sixty_four_levels_of_a_document_are_read_and_no_more(void **state)
     }
 }
 
-/* Says `begin`, then `more` without end, until the server answers; it must answer with this status
- * line, and end the connection. It may do both while the client still sends: what it said before
- * can be read all the same. */
+/* Sends `begin`, then `more` without end, until the server answers. It must answer with this status
+ * line and close the connection. It may do so while the client still sends; the client can read the
+ * earlier answer all the same. */
 static void expect_ended(struct site *s, const char *begin, const char *more, const char *status)
 {
     char out[TEXT] = "";
@@ -131,8 +131,8 @@ static void a_request_line_without_end_is_ended(void **state)
                  "HTTP/1.1 414 ");
 }
 
-/* One byte now and then, for ever: the connection is ended all the same, because the deadline is
- * that of the whole header. */
+/* One byte now and then, for ever. The connection is closed all the same, because the deadline
+ * holds for the whole header. */
 static void a_client_that_sends_byte_by_byte_is_ended(void **state)
 {
     struct site *s = *state;
@@ -178,7 +178,7 @@ static void requests_on_one_connection_are_answered_one_after_the_other(void **s
     close(fd);
 }
 
-/* Memory of this process, which the server runs in, in bytes. */
+/* Memory of this process, which includes the server, in bytes. */
 static long resident(void)
 {
     long pages = 0, all = 0;
@@ -188,7 +188,7 @@ static long resident(void)
     return pages * sysconf(_SC_PAGESIZE);
 }
 
-/* Begins `n` requests with a body of 4 MiB each, sends all of it but the last byte. */
+/* Starts `n` requests with a body of 4 MiB each, and sends all but the last byte. */
 static void begin_bodies(struct site *s, int n, const char *path, const char *token, int *fds)
 {
     size_t most = (4 << 20) - 1;

@@ -1,5 +1,5 @@
-/* The description of the API against the route table, against docs/http-api.md, and against what
- * the server really answers. It is started in the project's folder.
+/* Compares the API's description with the route table, with docs/http-api.md, and with the server's
+ * real answers. Must start in the project's folder.
  */
 #include <ctype.h>
 
@@ -125,8 +125,8 @@ static json_t *component(const char *ref)
     return at(description, ref + 1);
 }
 
-/* A generated client reads "Workers" into a variable `workers`; a property of that name is another
- * one, of another type. */
+/* A generated client reads "Workers" into a variable `workers`; a property with that name would be
+ * another variable, of another type. */
 static void snake_case(const char *name, char out[ROUTE_SCHEMA * 2])
 {
     for (const char *at = name; *at; at++) {
@@ -203,8 +203,8 @@ static bool is_of(const json_t *j, const char *type)
                                           : json_is_object(j);
 }
 
-/* What of JSON Schema our schemas use. Says where the document does not fit; keys that no schema
- * names do not fit either. */
+/* The part of JSON Schema that our schemas use. Says where the document does not fit; keys that no
+ * schema names do not fit either. */
 static void fits(const json_t *j, json_t *schema, const char *where)
 {
     const char *key;
@@ -265,7 +265,7 @@ static void fits(const json_t *j, json_t *schema, const char *where)
     }
 }
 
-/* Under a job's id, since all ids in paths of the test are that one. */
+/* For paths with a job's id: all ids in the test's paths are that id. */
 static void put_webhook(struct site *s, const char *id)
 {
     json_t *hook = json_of(
@@ -284,7 +284,7 @@ static void put_webhook(struct site *s, const char *id)
     json_decref(tried);
 }
 
-/* One that has a job of its first trial. */
+/* A sweep that has the job of its first trial. */
 static void put_sweep(struct site *s, char id[STORE_ID])
 {
     struct sweep sweep;
@@ -357,7 +357,7 @@ static void answers_fit_their_schemas(void **state)
     answer_release(&c);
 }
 
-/* The example of each body is sent; a token in one is replaced by ours. */
+/* Sends the example of each body, with our token instead of the example's. */
 static void every_example_is_a_request_that_succeeds(void **state)
 {
     struct site *s = *state;
@@ -416,7 +416,7 @@ static void choices_say_what_they_mean(void **state)
 
 /* ---- docs/http-api.md ------------------------------------------------------------------------ */
 
-/* As docs/print/http_api prints them, which folds long lines. */
+/* In the form of docs/print/http_api, which folds long lines. */
 static void the_docs_are_those_of_the_code(void **state)
 {
     struct buf fresh;

@@ -128,7 +128,7 @@ static void who_comes_through_the_proxy_is_who_it_says(void **state)
     struct site s = behind(*state, "operator", here);
     expect_session(&s, (struct ask){.headers = {"X-Forwarded-User: alice"}}, "alice", "operator");
     expect_session(&s, (struct ask){.headers = {"x-forwarded-user: bob"}}, "bob", "operator");
-    /* a token says more than the proxy */
+    /* a token takes precedence over the proxy */
     expect_session(&s,
                    (struct ask){.token = s.viewer_token, .headers = {"X-Forwarded-User: alice"}},
                    "viewer", "viewer");
@@ -143,7 +143,7 @@ static void from_another_address_the_header_means_nothing(void **state)
         .method = "GET", .path = "/api/v1/session", .headers = {"X-Forwarded-User: admin"}};
     expect_answer(&s, a, 401);
     http_stop(s.http);
-    expect_answer(*state, a, 401); /* nor where no proxy is named */
+    expect_answer(*state, a, 401); /* nor if no proxy is named */
 }
 
 static void a_header_that_is_doubled_or_no_name_is_refused(void **state)
@@ -159,7 +159,7 @@ static void a_header_that_is_doubled_or_no_name_is_refused(void **state)
     http_stop(s.http);
 }
 
-/* A browser sends what the proxy asks for by itself, as it does a cookie. */
+/* A browser sends the proxy's credentials by itself, like a cookie. */
 static void a_page_of_another_origin_changes_nothing_through_the_proxy(void **state)
 {
     struct site s = behind(*state, "operator", here);

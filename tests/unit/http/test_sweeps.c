@@ -1,5 +1,5 @@
-/* Sweeps over the API (http/api/sweeps.c): how they are checked, whose they are, and how they are
- * shown. What becomes of them is the coordinator's (tests/unit/coordinator/test_sweeps.c). */
+/* Sweeps over the API (http/api/sweeps.c): how they are checked, owned and shown. The coordinator
+ * runs them (tests/unit/coordinator/test_sweeps.c). */
 #include "tests/unit/http/fixture.h"
 
 #include "job/sweep/sweep.h"
@@ -44,7 +44,7 @@ static void machines_are_asked_about_what_differs_for_them(void **state)
         plans_of(s, BODY("[{\"pointer\": \"/epochs\", \"values\": [1, 2, 3, 4, 5, 6]}]")), 4);
 }
 
-/* A program is somebody's code: whether they may run it is asked of each. */
+/* A program is code: the right to run it is checked for each user. */
 static void every_program_is_asked_about(void **state)
 {
     static const char programs[] =

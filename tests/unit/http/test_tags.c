@@ -1,5 +1,4 @@
-/* Tags and notes over HTTP, and lists that are filtered and sorted by them, by settings and by
- * metrics.
+/* Tags and notes over HTTP, and lists filtered and sorted by tags, settings and metrics.
  */
 #include "tests/unit/http/fixture.h"
 

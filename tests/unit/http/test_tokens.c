@@ -1,4 +1,4 @@
-/* Tokens that admins issue over the API, and whose a job is. */
+/* Tokens that admins issue over the API, and the owners of jobs. */
 #include "tests/unit/http/fixture.h"
 
 static struct answer as(struct site *s, const char *token, const char *method, const char *path,
@@ -225,7 +225,7 @@ static void submit_as(struct site *s, const char *token, const char *owner, char
     answer_release(&a);
 }
 
-/* What every way to change the job answers to this token, in an order that keeps the job. */
+/* The answers to this token for every way to change the job, in an order that keeps the job. */
 static void expect_changes(struct site *s, const char *token, const char *id, long patch,
                            long cancel)
 {

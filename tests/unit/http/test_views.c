@@ -1,4 +1,4 @@
-/* What the charts read: series, last steps, workers, staleness, assignments, evaluations. */
+/* What the charts read: series, latest steps, workers, staleness, assignments, evaluations. */
 #include "http/content/csv.h"
 #include "store/history.h"
 #include "tests/unit/http/fixture.h"
@@ -252,7 +252,8 @@ static void what_the_monitor_wrote_is_given_as_it_is(void **state)
     assert_true(json_equal(b.json, evaluations));
     assert_true(json_equal(at(c.json, "/assignments/0"), assignment));
     assert_string_equal(text_at(d.json, "/workers/0/node"), "fast-1");
-    assert_non_null(strstr(a.body, "3.1,")); /* as a person writes it, not 3.1000000000000001 */
+    assert_non_null(
+        strstr(a.body, "3.1,")); /* as a person would write it, not 3.1000000000000001 */
     answer_release(&a);
     answer_release(&b);
     answer_release(&c);

@@ -1,5 +1,5 @@
-/* Webhooks over the API: who makes, sees and deletes them, what is refused, what is told of them.
- * Sending is tested in tests/integration/test_webhooks.py. */
+/* Webhooks over the API: who may make, see and delete them, which are refused, and what is shown.
+ * tests/integration/test_webhooks.py tests sending. */
 #include "store/webhooks.h"
 #include "tests/unit/http/fixture.h"
 
@@ -9,7 +9,7 @@ static struct answer as(struct site *s, const char *token, const char *method, c
     return ask(s, (struct ask){.method = method, .path = path, .token = token, .body = body});
 }
 
-/* Makes one and gives its id. */
+/* Makes a webhook and returns its id. */
 static void make(struct site *s, const char *token, const char *body, char id[STORE_ID])
 {
     char value[256];
@@ -152,7 +152,7 @@ static void there_is_an_end_to_their_number(void **state)
     }
 }
 
-/* What the coordinator writes, as the API shows it. */
+/* The coordinator's entries, as the API shows them. */
 static void waiting_and_tries_are_shown_and_go_with_the_webhook(void **state)
 {
     struct site *s = *state;

@@ -1,4 +1,4 @@
-/* What the tests of assignments share: a policy's spec, and sizes to compare with. */
+/* Shared by the tests of assignments: a policy's spec, and sizes to compare with. */
 #ifndef TESTS_JOB_ASSIGNMENTS_H
 #define TESTS_JOB_ASSIGNMENTS_H
 
@@ -15,7 +15,7 @@
 #include "common/rng.h"
 #include "job/minibatch/balancer.h"
 
-/* One at a time: the next call gives the same storage. */
+/* Use one at a time: the next call returns the same storage. */
 static inline struct batching_spec *policy(enum batching_policy p, int B)
 {
     static struct batching_spec b;

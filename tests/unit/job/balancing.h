@@ -1,11 +1,11 @@
-/* What the tests of the balancer share: workers whose steps are drawn, and how far their
- * minibatches are from the best ones. */
+/* Shared by the tests of the balancer: workers with drawn step times, and the distance of their
+ * minibatches from the best ones. */
 #ifndef TESTS_JOB_BALANCING_H
 #define TESTS_JOB_BALANCING_H
 
 #include "tests/unit/job/assignments.h"
 
-/* A worker's step takes a + k * batch seconds, with so much noise. */
+/* A worker's step takes a + k * batch seconds, with this noise. */
 struct node {
     double a, k, noise;
 };
@@ -20,7 +20,7 @@ static inline void open_balancer(struct balancer *b, const struct batching_spec 
     }
 }
 
-/* Steps from `step` to `until`; every worker reports each, as under `sync`. */
+/* Makes steps `step` to `until`; every worker reports each of them, as under `sync`. */
 static inline void train(struct balancer *b, const struct node *nodes, uint64_t seed, int64_t step,
                          int64_t until)
 {

@@ -1,5 +1,5 @@
-/* What the tests of documents between processes (job/documents) share: a document is written, sent
- * as text, and read again; and a document with one thing wrong is read and says what. */
+/* Shared by the tests of documents between processes (job/documents): a document is written, sent
+ * as text, and read again; a document with one mistake is read and reported. */
 #ifndef TESTS_JOB_DOCUMENTS_H
 #define TESTS_JOB_DOCUMENTS_H
 
@@ -17,7 +17,7 @@
 static const struct sender from_coordinator = {"0123456789abcdef", 2, COORDINATOR};
 static const struct sender from_rank = {"0123456789abcdef", 2, 1};
 
-/* As it arrives: written as text and parsed. Takes the reference. */
+/* The document as it arrives: written as text and parsed. Takes the reference. */
 static inline json_t *sent(json_t *j)
 {
     struct err e = {0};
@@ -40,7 +40,7 @@ static inline void assert_read(int rc, const struct err *e)
     }
 }
 
-/* Compares and releases both. */
+/* Compares both and releases them. */
 static inline void assert_same(json_t *a, json_t *b)
 {
     char *left = json_dumps(a, JSON_SORT_KEYS), *right = json_dumps(b, JSON_SORT_KEYS);
@@ -57,8 +57,8 @@ static inline void assert_sender(const struct sender *from, const struct sender 
     assert_int_equal(from->rank, expected->rank);
 }
 
-/* One thing that is wrong: where ("workers/0/node"), what stands there instead (JSON with single
- * quotes; NULL: nothing), and what the reader says. */
+/* One mistake: where it is ("workers/0/node"), its value (JSON with single quotes; NULL: missing),
+ * and the reader's message. */
 struct wrong {
     const char *where, *value, *says;
 };

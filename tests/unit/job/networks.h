@@ -1,4 +1,4 @@
-/* What the tests of networks share: a network from its JSON or a preset's name. */
+/* Shared by the tests of networks: makes a network from its JSON or a preset's name. */
 #ifndef TESTS_JOB_NETWORKS_H
 #define TESTS_JOB_NETWORKS_H
 

@@ -54,7 +54,7 @@ static inline struct parsed *parse_patched(const char *example, const char *patc
     return out;
 }
 
-/* Is there a problem at this place whose message has this part? */
+/* Is there a problem at this pointer whose message contains this part? */
 static inline bool has(const struct parsed *p, const char *pointer, const char *part)
 {
     for (int i = 0; i < p->problems.count; i++) {
@@ -66,7 +66,7 @@ static inline bool has(const struct parsed *p, const char *pointer, const char *
     return false;
 }
 
-/* Fails unless there is; ends with done(p). */
+/* Fails unless there is such a problem; ends with done(p). */
 static inline void refused_with(struct parsed *p, const char *patch, const char *pointer,
                                 const char *part)
 {

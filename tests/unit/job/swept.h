@@ -1,4 +1,4 @@
-/* A sweep as a test reads it: from a text, which it must be able to. */
+/* Parses a sweep from a text for a test; a failure fails the test. */
 #ifndef TESTS_JOB_SWEPT_H
 #define TESTS_JOB_SWEPT_H
 
@@ -6,7 +6,7 @@
 
 #include "job/sweep/sweep.h"
 
-/* A sweep of a spec that is none of ours: nothing here looks into it. */
+/* A sweep of a spec that is not a real one: no code here reads it. */
 #define SWEEP(parameters, method)                                                  \
     "{\"spec\": {\"name\": \"base\", \"a\": {\"b\": [1, 2]}, \"optimizer\": {}}, " \
     "\"parameters\": " parameters ", \"method\": " method "}"

@@ -200,7 +200,8 @@ static void of_two_models_the_tensors_are_told_that_are_farthest_apart(void **st
     EACH_SAYS(j, wrongs, read_compared);
 }
 
-/* A difference is the same model's up to 1e-5, or to ten times what rounding made of its tensor. */
+/* Up to a difference of 1e-5, or of ten times the effect of rounding on its tensor, a model is the
+ * same. */
 static void what_rounding_makes_of_a_tensor_is_the_same_model(void **state)
 {
     static const struct {

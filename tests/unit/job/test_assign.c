@@ -1,6 +1,6 @@
-/* Minibatch policy: sizes always sum to the global batch within their bounds, and all finish
- * together to within a quantum (docs/semantics.md#minibatches). What the balancer makes of them is
- * in test_balancer.c. */
+/* Minibatch policy: sizes sum to the global batch within their bounds, and all workers finish
+ * together to within a quantum (docs/semantics.md#minibatches). test_balancer.c has what the
+ * balancer does with them. */
 #include "tests/unit/job/assignments.h"
 
 enum { MOST = 64 };
@@ -75,7 +75,7 @@ static void sizes_sum_to_the_global_batch_within_their_bounds(void **state)
         if (T >= 0) {
             assert_int_equal(sum, s->B);
             assert_true(fabs(T - slowest) <=
-                        1e-12 * slowest); /* what is returned is what it will take */
+                        1e-12 * slowest); /* the returned time is what the step takes */
             solved++;
         }
         free(s);
@@ -83,7 +83,7 @@ static void sizes_sum_to_the_global_batch_within_their_bounds(void **state)
     assert_in_range(solved, 2000, 20000);
 }
 
-/* The exact split by another way: raise T until the sum is B. */
+/* The exact split by another method: raises T until the sum is B. */
 static double ideal_of(const struct split *s, double *ideal)
 {
     double low = 0, high = 1e6;
@@ -323,11 +323,11 @@ static void nodes_that_were_not_measured_share_equally_within_the_memory_that_is
     assert_sizes(&a, (int[]){30, 10, 30, 30}, 4);
     assert_non_null(strstr(a.reason, "memory"));
     assert_int_equal(assign_first(&a, policy(BATCH_DYNAMIC, 40), 4, one, 4, &e),
-                     0); /* it holds an equal share */
+                     0); /* it has an equal share */
     assert_sizes(&a, (int[]){10, 10, 10, 10}, 4);
     assert_null(strstr(a.reason, "memory"));
     assert_int_equal(assign_first(&a, policy(BATCH_DYNAMIC, 100), 4, all, 4, &e),
-                     0); /* too small together: the workers will say so */
+                     0); /* too small together: the workers will report it */
     assert_sizes(&a, (int[]){25, 25, 25, 25}, 4);
     assert_int_equal(assign_first(&a, policy(BATCH_EQUAL, 100), 4, one, 4, &e), 0);
     assert_sizes(&a, (int[]){25, 25, 25, 25}, 4);
@@ -361,8 +361,7 @@ static void a_batch_that_cannot_be_shared_out_is_an_error(void **state)
     assert_non_null(strstr(e.message, "8"));
     assert_int_equal(assign_first(&a, policy(BATCH_EQUAL, 3), 4, NULL, 4, &e), -ERR_INVALID);
     assert_int_equal(assign_first(&a, policy(BATCH_EQUAL, 3), 0, NULL, 4, &e), -ERR_INVALID);
-    b = policy(BATCH_DYNAMIC,
-               64); /* two of four workers are left of a job that held 64 with four */
+    b = policy(BATCH_DYNAMIC, 64); /* of a job that had 64 with four workers, two remain */
     b->max_batch = 16;
     assert_int_equal(assign_first(&a, b, 4, NULL, 4, &e), 0);
     assert_int_equal(assign_first(&a, b, 2, NULL, 4, &e), -ERR_INVALID);

@@ -1,5 +1,5 @@
-/* The balancer: it moves minibatches only when that is worth it, with a reason that names the node.
- * Step times are drawn, so whole trainings take a moment. */
+/* The balancer: it changes minibatches only when the gain is large enough, with a reason that names
+ * the node. Step times are drawn, so whole trainings take a moment. */
 #include "tests/unit/job/balancing.h"
 
 static void unequal_nodes_are_balanced_within_a_few_steps(void **state)
@@ -61,13 +61,13 @@ static void a_balancer_that_was_released_holds_nothing(void **state)
     balancer_release(&b);
     assert_true(!b.profiles && !b.rows_since && !b.latest && !b.steady);
     assert_true(!b.windows && !b.limits);
-    balancer_release(&b); /* as balancer_init has done where it failed */
+    balancer_release(&b); /* balancer_init has released it if it failed */
 }
 
 static void a_change_needs_the_gain_that_is_asked(void **state)
 {
-    /* a predicted gain of 1/63, of 1/22 and of 1/7: never enough, enough when some rows have said
-     * so, enough at once */
+    /* a predicted gain of 1/63, of 1/22 and of 1/7: never enough, enough after some rows, enough at
+     * once */
     const struct node least[] = {{0, .00100, 0}, {0, .00103, 0}},
                       little[] = {{0, .0010, 0}, {0, .0011, 0}},
                       much[] = {{0, .0010, 0}, {0, .0014, 0}};
@@ -109,8 +109,8 @@ static void an_assignment_records_what_was_and_what_will_be(void **state)
     balancer_release(&b);
 }
 
-/* One step in five takes half as long again, so that the lines, which are means, mostly lie above
- * the middle step that is told as measured. */
+/* One step in five takes half as long again, so the lines, which are means, mostly lie above the
+ * median step that is reported as measured. */
 static void a_change_promises_no_step_that_is_longer_than_the_measured_one(void **state)
 {
     int told = 0;
@@ -135,7 +135,7 @@ static void a_change_promises_no_step_that_is_longer_than_the_measured_one(void 
     assert_in_range(told, 20, 60);
 }
 
-/* Of an assignment that never comes into force, since a minibatch does not fit, no row is seen. */
+/* An assignment that never takes effect, because a minibatch does not fit, has no rows. */
 static void a_minibatch_that_memory_does_not_hold_is_taken_back(void **state)
 {
     const struct node nodes[] = {{0, .001, 0}, {0, .001, 0}, {0, .001, 0}, {0, .004, 0}};
@@ -154,16 +154,16 @@ static void a_minibatch_that_memory_does_not_hold_is_taken_back(void **state)
     assert_true(fabs(b.current.measured_seconds - 0.080) < 1e-9);
     assert_true(b.current.predicted_seconds > 0.080);
     assert_string_equal(b.current.reason, "bob has memory for a minibatch of at most 70");
-    assert_false(balancer_decide(&b, 12)); /* once */
+    assert_false(balancer_decide(&b, 12)); /* only once */
     for (int i = 0; i < 4;
-         i++) { /* memory for 160 of 260: there is no other way, and no end of trying */
+         i++) { /* memory for 160 of 260: there is no solution, and it keeps trying */
         b.profiles[i].max_batch = 40;
     }
     assert_false(balancer_decide(&b, 13));
     balancer_release(&b);
 }
 
-/* Nothing is gained by it, and whoever it is: the first worker too. */
+/* Nothing is gained, whichever worker it is, even the first. */
 static void a_limit_of_memory_is_followed_at_a_loss(void **state)
 {
     (void)state;
@@ -261,7 +261,7 @@ static void the_json_has_the_form_of_the_design(void **state)
     balancer_release(&b);
 }
 
-/* A user's program tells its batch when it has joined; until then nobody has a minibatch. */
+/* A user's program tells its batch when it has joined; until then there are no minibatches. */
 static void a_batch_that_is_told_later_is_shared_out_then(void **state)
 {
     struct batching_spec spec = {.policy = BATCH_DYNAMIC, .min_batch = 1};
@@ -290,8 +290,8 @@ static void a_batch_above_the_training_set_is_narrowed_in_the_same_proportions(v
     b.current.sizes[0] = 6000;
     b.current.sizes[1] = 3000;
     assert_false(balancer_narrow(&b, 9000)); /* there are enough */
-    assert_false(balancer_narrow(&b, 1));    /* not one for each worker */
-    assert_false(balancer_narrow(&b, 0));    /* nobody knows how many there are */
+    assert_false(balancer_narrow(&b, 1));    /* not one per worker */
+    assert_false(balancer_narrow(&b, 0));    /* unknown */
     b.batching.min_batch = 31;
     assert_false(balancer_narrow(&b, 91)); /* one would get 30 */
     b.batching.min_batch = 30;

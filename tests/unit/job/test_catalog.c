@@ -1,5 +1,5 @@
-/* The catalogue: what can be named is found again, its JSON says everything that validation knows,
- * and every strategy, layer and batching policy of the design is in it. */
+/* The catalogue: every name is found again, its JSON has everything that validation knows, and it
+ * contains every strategy, layer and batching policy of the design. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,8 @@ static void every_entry_is_found_by_kind_and_name(void **state)
     for (int id = 0; id < CAT_COUNT; id++) {
         const struct catalog_entry *e = catalog_get(id);
         assert_int_equal(e->id, id);
-        assert_ptr_equal(catalog_find(e->kind, e->name), e); /* so no name stands twice in a kind */
+        assert_ptr_equal(catalog_find(e->kind, e->name),
+                         e); /* so no name appears twice in a kind */
         assert_true(strlen(e->help) > 5);
     }
     assert_null(catalog_get(-1));
@@ -176,7 +177,7 @@ static const json_t *strategy_of(const json_t *all, const char *name)
     return by_name(json_object_get(all, "strategy"), name);
 }
 
-/* The page knows strategies by these alone. */
+/* The page knows strategies only by these. */
 static void the_json_says_how_strategies_exchange_and_what_their_figure_is(void **state)
 {
     json_t *all = catalog_json();

@@ -1,4 +1,4 @@
-/* The table of devices: what job/node/devices.def says of a node's device, by its name. */
+/* The table of devices: the entries of job/node/devices.def by a device's name. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* docs/catalog.md is what the code says: docs/print/catalog prints it. Started in the repository's
- * root, as all tests are; the program stands in the build folder that this test stands in. */
+/* docs/catalog.md equals the output of docs/print/catalog. Starts in the repository's root, like
+ * all tests; the program is in the same build folder as this test. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

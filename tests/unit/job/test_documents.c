@@ -1,5 +1,5 @@
-/* Documents that the coordinator writes: plan, control, the record of a launch, its bookmark, what
- * it keeps of a node; and what all documents have in common (job/documents). */
+/* The coordinator's documents: plan, control, launch record, bookmark, what it keeps about a node;
+ * and the common parts of all documents (job/documents). */
 #include "tests/unit/job/documents.h"
 
 #include "job/documents/coordinator/bookmark.h"
@@ -118,7 +118,7 @@ static void control_is_read_as_it_was_written(void **state)
     assert_true(got.version == 7 && got.workers == 2);
     assert_true(got.pause && !got.stop && !got.checkpoint);
     assert_same(control_json(&got), j);
-    c.version = INT32_MAX; /* the most that it may be */
+    c.version = INT32_MAX; /* the largest value */
     c.doors = json_pack("[s, s]", "10.0.0.3:41234", "");
     j = sent(control_json(&c));
     json_t *doors = control_doors(j);
@@ -229,7 +229,7 @@ static void a_plan_is_read_as_it_was_written(void **state)
     drop_plan(p);
 }
 
-/* In lockstep the devices decide too: a step in a GPU's memory is not undone. */
+/* In lockstep the devices matter too: a step in a GPU's memory cannot be undone. */
 static void a_plan_tells_whether_a_lost_worker_ends_it(void **state)
 {
     struct plan *p = some_plan();
@@ -246,7 +246,7 @@ static void a_plan_tells_whether_a_lost_worker_ends_it(void **state)
     assert_true(plan_outlives_worker(p, &spec));
     spec.strategy.type = CAT_STRATEGY_HPSGD;
     assert_true(plan_outlives_worker(p, &spec));
-    assert_false(plan_takes_back(p, &spec)); /* which a program under local-sgd does */
+    assert_false(plan_takes_back(p, &spec)); /* a program under local-sgd can be restarted */
     spec.program.given = false;
     snprintf(spec.allreduce, sizeof spec.allreduce, "mpi");
     assert_false(plan_outlives_worker(p, &spec));

@@ -21,7 +21,7 @@ static struct jsontext of(const char *text)
     return jsontext_of(text, strlen(text));
 }
 
-/* The scanner takes what Jansson takes. */
+/* The scanner accepts what Jansson accepts. */
 static void exactly_what_is_json_is_taken(void **state)
 {
     static const char *const texts[] = {"{}",

@@ -1,6 +1,6 @@
-/* Keys of the joining (job/hostkey.c): those that another program has computed (Python's hmac), so
- * that agent and coordinator of different builds agree; a key for one purpose serves no other; and
- * versions that do not fit are named.
+/* Keys for joining a cluster (job/hostkey.c). They equal keys computed by another program (Python's
+ * hmac), so that agents and coordinators of different builds agree. A key for one purpose serves no
+ * other. Versions that do not match are named.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -79,7 +79,7 @@ static void equal_versions_fit(void **state)
     json_t *a = versions("0.1.0", "4.1.4", 1), *b = versions("0.1.0", "4.1.4", 1);
     (void)state;
     assert_string_equal(hostkey_mismatch("h", a, b, why), "");
-    json_object_set_new(a, "more", json_true()); /* says nothing of what must be the same */
+    json_object_set_new(a, "more", json_true()); /* a key that need not be the same on both sides */
     assert_string_equal(hostkey_mismatch("h", a, b, why), "");
     json_decref(a);
     json_decref(b);

@@ -1,5 +1,5 @@
-/* Layers that join or normalise: their shapes, tensors and statistics, and what is said of inputs
- * that do not fit. */
+/* Layers that join or normalise: their shapes, tensors and statistics, and the messages about
+ * inputs that do not fit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

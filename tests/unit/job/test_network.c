@@ -1,5 +1,5 @@
-/* Networks: presets have the counts of docs/catalog.md#networks-by-name, shapes follow, mistakes
- * name layer and shape. What can be said of a network that is built is in test_network_facts.c. */
+/* Networks: presets have the counts of docs/catalog.md#networks-by-name, shapes are derived, and
+ * mistakes name layer and shape. test_network_facts.c has facts about a finished network. */
 #include "tests/unit/job/networks.h"
 
 static const struct layer *layer_of(const struct network *net, const char *name)
@@ -362,7 +362,7 @@ static void one_mistake_does_not_hide_or_cause_others(void **state)
 {
     struct network net;
     struct jsonx_problems problems = {0};
-    /* the first layer is impossible: what follows it is checked, except shapes */
+    /* the first layer is impossible: the layers after it are checked, except their shapes */
     build(&net,
           NET("{\"type\": \"conv2d\", \"filters\": 2, \"kernel\": 9}, {\"type\": \"relu\"}, "
               "{\"type\": \"dropout\", \"rate\": 2}," END),
@@ -374,7 +374,7 @@ static void one_mistake_does_not_hide_or_cause_others(void **state)
     network_release(&net);
 }
 
-/* The layer that follows would not fit the shape that the refused one has no right to. */
+/* The next layer would not fit the shape of the refused one. */
 static void a_layer_that_is_too_large_gives_the_next_one_no_shape(void **state)
 {
     static const char *const models[] = {

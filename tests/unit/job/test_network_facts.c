@@ -1,5 +1,5 @@
-/* What can be said of a network: initial values depend on seed and tensor name alone, size and work
- * are counted per sample, and the hash depends on what step time depends on (job/network/facts.c).
+/* Facts about a network: initial values depend only on seed and tensor name, size and work are
+ * counted per sample, and the hash covers what step time depends on (job/network/facts.c).
  */
 #include "tests/unit/job/networks.h"
 
@@ -177,7 +177,7 @@ static void hash_of(const char *text, char out[17])
 
 static void the_hash_is_stable_across_versions(void **state)
 {
-    /* profiles are kept under it: if these change, every node is measured anew. Change them only on
+    /* profiles are kept under it: if it changes, every node is measured again. Change it only on
      * purpose. */
     static const char *const known[][2] = {{"mlp", "a044b9f1fd8525cb"},
                                            {"lenet5", "fe8505b1d83525e3"},
@@ -225,7 +225,7 @@ static void the_hash_tells_networks_of_different_step_times_apart(void **state)
     }
 }
 
-/* A program's network has tensors alone. */
+/* A program's network only has tensors. */
 static void the_hash_of_a_program_depends_on_names_and_shapes_of_its_tensors(void **state)
 {
     struct tensor tensors[2] = {{.name = "a", .rank = 2, .dim = {3, 4}}, {.name = "b", .rank = 1}};

@@ -1,5 +1,4 @@
-/* What the worker's program finds out about devices becomes part of nodes' documents
- * (job/node/node.h). */
+/* The worker's probe of devices becomes part of nodes' documents (job/node/node.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

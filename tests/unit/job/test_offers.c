@@ -1,5 +1,5 @@
-/* Documents of hosts and of the keeper, before anybody trains: the offer of a data set, joining a
- * cluster (job/documents). */
+/* Documents of hosts and of the keeper before training: the offer of a data set, joining a cluster
+ * (job/documents). */
 #include "tests/unit/job/documents.h"
 
 #include "job/documents/hosts/host_beat.h"
@@ -76,7 +76,7 @@ static void joining_is_read_as_it_was_written(void **state)
     assert_string_equal(asked.network, "10.0.0.0/24");
     assert_string_equal(asked.hint, "give it one");
     assert_same(joining_ask_json(&asked), json_incref(j));
-    joining_ask_read(&nothing, none); /* anybody may ask: what is missing is empty */
+    joining_ask_read(&nothing, none); /* anybody may ask: missing fields are empty */
     assert_true(!nothing.host[0] && !nothing.nonce[0] && !nothing.nodes && !nothing.faulty);
     json_decref(none);
     json_decref(j);

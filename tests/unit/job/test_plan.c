@@ -8,7 +8,7 @@
 static struct plan_worker workers[2];
 static struct plan plan;
 
-/* An attempt of our networks on one host, with one server or the keeper alone. */
+/* An attempt of our networks on one host, with one server or only the keeper. */
 static struct jobspec *begin(int strategy)
 {
     struct jobspec *spec = calloc(1, sizeof *spec);
@@ -38,7 +38,7 @@ static void every_strategy_takes_a_worker_back(void **state)
     }
 }
 
-/* Its device's memory is gone, or it would need more than one of the others has. */
+/* The memory of its device is lost, or it would need more memory than another rank has. */
 static void elsewhere_it_stays_away(void **state)
 {
     struct jobspec *spec = begin(CAT_STRATEGY_LOCAL_SGD);
@@ -51,11 +51,11 @@ static void elsewhere_it_stays_away(void **state)
     free(spec);
     spec = begin(CAT_STRATEGY_LOCAL_SGD);
     spec->program.given = true;
-    assert_true(plan_takes_back(&plan, spec)); /* another rank gives it all that it needs */
+    assert_true(plan_takes_back(&plan, spec)); /* another rank gives it everything it needs */
     spec->strategy.type = CAT_STRATEGY_SYNC;
     assert_true(plan_takes_back(&plan, spec));
     spec->strategy.type = CAT_STRATEGY_HIER_SGD;
-    assert_false(plan_takes_back(&plan, spec)); /* what its group has averaged is not told */
+    assert_false(plan_takes_back(&plan, spec)); /* nobody tells what its group has averaged */
     free(spec);
     spec = begin(CAT_STRATEGY_ASGD);
     spec->program.given = true;

@@ -28,7 +28,7 @@ static void run(struct profile *p, uint64_t seed, int steps, double a, double k,
     }
 }
 
-/* The last step, or one not long before it, was an outlier. */
+/* The last step, or a recent one, was an outlier. */
 static bool surprised(const struct profile *p)
 {
     return p->slower.sum >= 3 || p->faster.sum >= 3;
@@ -51,7 +51,7 @@ static void noisy_steps_of_several_sizes_give_the_line(void **state)
         struct profile p;
         profile_init(&p);
         run(&p, seed, 200, 0.010, 0.001, 0.02, 8, 128);
-        for (int b = 16; b <= 128; b *= 2) { /* what assignments are made from: times, within 4 % */
+        for (int b = 16; b <= 128; b *= 2) { /* assignments use times, within 4 % */
             if (!near(profile_seconds(&p, b), 0.010 + 0.001 * b, 0.04)) {
                 fail_msg("seed %d: %g s for %d samples", (int)seed, profile_seconds(&p, b), b);
             }
@@ -67,7 +67,7 @@ static void one_size_alone_gives_its_own_time_and_no_fixed_part(void **state)
     profile_init(&p);
     run(&p, 3, 100, 0.010, 0.001, 0.02, 32, 32);
     assert_true(near(profile_seconds(&p, 32), 0.042, 0.02));
-    assert_true(p.a == 0); /* it cannot be seen; b/t then is the node's speed */
+    assert_true(p.a == 0); /* too small to be seen; b/t is then the node's speed */
 }
 
 static void what_another_size_told_about_the_fixed_part_stays(void **state)
@@ -104,7 +104,7 @@ static void faster_than_proportional_or_slower_for_less_work_is_a_surprise(void 
     struct profile p;
     profile_init(&p);
     run(&p, 1, 50, 0, 0.001, 0, 32, 32);
-    profile_observe(&p, 64, 0.100); /* 0.032 to 0.064 is what can be */
+    profile_observe(&p, 64, 0.100); /* possible are 0.032 to 0.064 */
     assert_true(surprised(&p));
     profile_init(&p);
     run(&p, 1, 50, 0, 0.001, 0, 32, 32);
@@ -128,7 +128,7 @@ static void a_time_that_does_not_depend_on_the_size_is_found(void **state)
 static void coefficients_are_never_negative(void **state)
 {
     struct profile p;
-    /* falling times, a line below the origin: what must not become an assignment */
+    /* falling times, a line below the origin: neither may become an assignment */
     profile_init(&p);
     double falling[] = {0.5, 0.4, 0.3, 0.2};
     for (int i = 0; i < 4; i++) {
@@ -183,7 +183,7 @@ static void an_outlier_that_repeats_is_a_new_speed(void **state)
     }
 }
 
-/* Sums and squares: by their spread the next fit tells a slope from noise. */
+/* Sums and squares: their spread lets the next fit tell a slope from noise. */
 static void all_that_is_remembered_gets_the_new_speed(void **state)
 {
     static const double factors[] = {4, 0.25};
@@ -216,7 +216,7 @@ static void a_new_speed_is_seen_through_noise_and_outliers(void **state)
             double x = cases[c].times;
             profile_init(&p);
             run(&p, seed, 40, 0, 0.001, cases[c].noise, 40, 40);
-            profile_observe(&p, 40, 0.08); /* as when a program is prepared beside the step */
+            profile_observe(&p, 40, 0.08); /* as if a program were prepared during the step */
             run(&p, seed + 300, 19, 0, 0.001, cases[c].noise, 40, 40);
             run(&p, seed + 600, cases[c].within, 0, 0.001 * x, cases[c].noise, 40, 40);
             seen += near(profile_seconds(&p, 40), 0.040 * x, 0.08);
@@ -236,7 +236,7 @@ static void noise_is_no_new_speed(void **state)
     for (int i = 0; i < 10000; i++) {
         double before = p.weight;
         run(&p, (uint64_t)(1000 + i), 1, 0.010, 0.001, 0.05, 16, 64);
-        changes += p.weight < 0.5 * before; /* the past was given up */
+        changes += p.weight < 0.5 * before; /* the past was discarded */
     }
     assert_in_range(changes, 0, 5);
 }

@@ -1,4 +1,4 @@
-/* Manifests of programs: what is wrong in one is said with its place, and what it says is found. */
+/* Manifests of programs: a mistake is reported with its place, and the contents are found. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,7 +74,7 @@ static void what_a_manifest_says_is_found(void **state)
     assert_null(program_manifest_interpreter(m));
     json_t *told = json_object();
     program_manifest_tell(told, m);
-    assert_int_equal(json_object_size(told), 4); /* its environment is nobody's business */
+    assert_int_equal(json_object_size(told), 4); /* its environment is secret */
     assert_null(json_object_get(told, "env"));
     json_decref(told);
     json_decref(m);

@@ -1,4 +1,4 @@
-/* What an owner may have: the document of `serve --quotas FILE` (job/quota.c). */
+/* The limits of an owner: the document of `serve --quotas FILE` (job/quota.c). */
 #include <math.h>
 
 #include "tests/unit/job/parsed.h"

@@ -1,5 +1,5 @@
-/* Reasons of assignments: who is slow goes by what was measured (tests/browser/test_balance.py asks
- * the same of the page's sentence, with the same numbers). */
+/* Reasons of assignments: measured times decide which node is called slow
+ * (tests/browser/test_balance.py tests the page's sentence with the same numbers). */
 #include "job/minibatch/reason.h"
 #include "tests/unit/job/balancing.h"
 
@@ -12,7 +12,7 @@ static void expect(const struct speeds *s, const int *next, const char *want)
     assert_string_equal(reason, want);
 }
 
-/* The line of `fast` is still that of its first moments, and above that of `slow`. */
+/* The line of `fast` still comes from its first steps, and lies above that of `slow`. */
 static void who_is_slow_is_who_was_measured_to_be_slow(void **state)
 {
     const int sizes[] = {84, 44}, next[] = {94, 34}, back[] = {68, 60};
@@ -26,7 +26,7 @@ static void who_is_slow_is_who_was_measured_to_be_slow(void **state)
            "from 44 to 60");
 }
 
-/* A fixed part changes the ratio of speeds as the lines have it, and not who is slower. */
+/* A fixed part changes the ratio of speeds, but not which node is slower. */
 static void of_a_line_only_the_form_counts(void **state)
 {
     const int sizes[] = {64, 64, 64}, next[] = {76, 76, 40};
@@ -42,7 +42,7 @@ static void of_a_line_only_the_form_counts(void **state)
     }
 }
 
-/* "1.0 times as long" would say nothing. Its minibatch was made for a time when it was faster. */
+/* "1.0 times as long" would say nothing. Its minibatch was made when it was faster. */
 static void a_step_that_is_little_longer_is_told_in_percent(void **state)
 {
     const int sizes[] = {44, 40, 40}, less[] = {40, 40, 44}, more[] = {48, 40, 36};
@@ -57,7 +57,7 @@ static void a_step_that_is_little_longer_is_told_in_percent(void **state)
            "fast takes 3 % less than the median for a step; its minibatch goes from 36 to 48");
 }
 
-/* Its minibatch was made for a time when it was slower. */
+/* Its minibatch was made when it was slower. */
 static void of_two_nodes_a_step_is_held_against_that_of_the_other(void **state)
 {
     const int sizes[] = {20, 180}, next[] = {40, 160}, turned[] = {180, 20}, back[] = {160, 40};
@@ -83,7 +83,8 @@ static void a_node_whose_minibatch_stays_explains_nothing(void **state)
            "fast computes 1.1 times faster than the median; its minibatch goes from 64 to 68");
 }
 
-/* With a share of 2 samples the fixed part of a step is as much as the rest is elsewhere. */
+/* With a share of 2 samples, the fixed part of a step is as large as the rest of a step
+ * elsewhere. */
 static void speeds_are_those_of_an_equal_share(void **state)
 {
     const int sizes[] = {2, 2}, next[] = {3, 1};
@@ -126,7 +127,7 @@ static void a_node_that_changes_its_speed_is_named(void **state)
     train(&b, nodes, 1, 0, 40);
     assert_memory_equal(b.current.reason, "dan", 3);
     int64_t changes = b.changes;
-    nodes[1].k = .003; /* someone else uses bob's machine */
+    nodes[1].k = .003; /* another user's program runs on bob's machine */
     train(&b, nodes, 1, 40, 80);
     assert_true(b.changes > changes);
     assert_memory_equal(b.current.reason, "bob takes ", 10);
@@ -141,8 +142,8 @@ static void a_node_that_changes_its_speed_is_named(void **state)
     balancer_release(&b);
 }
 
-/* bob is the fastest per sample even after it slowed down; what speaks for fewer samples is its
- * step. */
+/* bob is the fastest per sample even after it slowed down; its step is the reason for fewer
+ * samples. */
 static void a_fast_node_that_gives_samples_away_is_not_told_to_be_fast(void **state)
 {
     struct node nodes[] = {{0, .004, 0}, {0, .001, 0}, {0, .004, 0}, {0, .004, 0}};
@@ -217,8 +218,8 @@ static void of_two_nodes_one_is_held_against_the_other(void **state)
     }
 }
 
-/* A minibatch that was made for another speed: 1.1 times slower than the median does not explain
- * that one of 76 becomes one of 28; that a step takes 3 times as long does. */
+/* A minibatch that was made for another speed: being 1.1 times slower than the median does not
+ * explain a change from 76 to 28; a step that takes 3 times as long does. */
 static void a_reason_is_of_the_size_of_the_change(void **state)
 {
     struct node nodes[] = {{0, .001, 0}, {0, .003, 0}, {0, .003, 0}, {0, .003, 0}};
@@ -227,15 +228,15 @@ static void a_reason_is_of_the_size_of_the_change(void **state)
     open_balancer(&b, policy(BATCH_DYNAMIC, 152), 4);
     train(&b, nodes, 0, 0, 10);
     assert_int_equal(b.current.sizes[0], 76);
-    nodes[0].k = .0033; /* someone else uses ada's machine */
+    nodes[0].k = .0033; /* another user's program runs on ada's machine */
     train(&b, nodes, 0, 10, 60);
     assert_memory_equal(b.current.reason, "ada takes ", 10);
     assert_non_null(strstr(b.current.reason, " times as long as the median for a step"));
     balancer_release(&b);
 }
 
-/* ada's new speed has not held yet when bob's has, so minibatches are still made from ada's old
- * line: by the lines bob is twice as slow as ada, and ada is the slower one by what is measured. */
+/* ada's new speed is more recent than bob's, so minibatches still follow ada's old line: by the
+ * lines bob is twice as slow as ada, but by measured times ada is slower. */
 static void a_line_that_waits_for_a_speed_to_hold_does_not_say_who_is_slow(void **state)
 {
     static const char *const reasons[] = {
@@ -259,7 +260,7 @@ static void a_line_that_waits_for_a_speed_to_hold_does_not_say_who_is_slow(void 
     }
 }
 
-/* A first step of ten times the length, as of a cold cache, is neither the step before the change
+/* A first step of ten times the length, as with a cold cache, is neither the step before the change
  * nor a speed. */
 static void a_cold_first_step_is_not_how_fast_a_node_is(void **state)
 {

@@ -1,5 +1,5 @@
-/* Documents that ranks write while they train, heartbeats and facts; and what the coordinator makes
- * of them for people (job/documents). */
+/* Documents that ranks write while they train, heartbeats and facts, and what the coordinator shows
+ * people of them (job/documents). */
 #include "tests/unit/job/documents.h"
 
 #include <math.h>

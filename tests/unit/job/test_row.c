@@ -1,5 +1,4 @@
-/* Rows: the table is sound, packed bytes are those of every version, and nothing of a row is lost
- * on its way. */
+/* Rows: the table is consistent, packed bytes fit every version, and no value of a row is lost. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,7 +52,7 @@ static void columns_have_bytes_and_names_of_their_own(void **state)
     }
 }
 
-/* Else an older row would have a column, or a pyramid a value, that it has not. */
+/* Otherwise an older row would gain a column, or a pyramid a value, that it does not have. */
 static void columns_of_later_versions_come_last(void **state)
 {
     int newest = ROW_BYTES_FIRST;
@@ -120,7 +119,7 @@ static void a_row_comes_back_as_it_was_packed(void **state)
     assert_same(&row, &back);
 }
 
-/* The first version's row, field by field: what is on the disks of users. */
+/* The first version's row, field by field, as it is on users' disks. */
 static void the_bytes_of_the_first_version_stand(void **state)
 {
     struct {
@@ -150,11 +149,11 @@ static void rows_of_other_versions_are_read(void **state)
     struct row row = numbered(), back, blank = row_blank();
     double had[ROW_COLUMNS], none[ROW_COLUMNS];
     (void)state;
-    row_pack(&row, ROW_BYTES + 12, packed); /* a newer one: longer */
+    row_pack(&row, ROW_BYTES + 12, packed); /* longer: of a newer version */
     memset(packed + ROW_BYTES, 0x7f, 12);
     row_unpack(packed, ROW_BYTES + 12, &back);
     assert_same(&row, &back);
-    row_unpack(packed, 60, &back); /* an older one: the columns beyond are blank */
+    row_unpack(packed, 60, &back); /* of an older version: the other columns are empty */
     row_to_numbers(&back, had);
     row_to_numbers(&blank, none);
     for (int c = 0; c < ROW_COLUMNS; c++) {

@@ -1,5 +1,5 @@
-/* The cursor and the permutation behind it: every epoch has every sample once, in an order of its
- * own, and a step's samples are cut by the assignment. */
+/* The cursor and its permutation: every epoch has every sample once, in its own order, and the
+ * assignment divides a step's samples. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static void each_epoch_has_every_sample_exactly_once(void **state)
     }
 }
 
-/* Positions at which two orders agree; 1 is what two random orders have on average. */
+/* Positions at which two orders agree; two random orders agree at 1 on average. */
 static int agreements(uint64_t seed_a, int64_t epoch_a, uint64_t seed_b, int64_t epoch_b, int64_t n)
 {
     int same = 0;

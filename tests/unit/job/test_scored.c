@@ -1,5 +1,5 @@
 /* The document of an evaluated model (job/documents/results/scored.c): which samples are the worst,
- * and that it is read as it was written. */
+ * and that it is read as written. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -78,7 +78,7 @@ static void a_refusal_says_why_and_of_what_kind_it_is(void **state)
     json_decref(answer);
 }
 
-/* It quotes a path of whoever asked, and may be cut within a character. */
+/* The answer quotes a path from the request, which may be cut within a character. */
 static void a_refusal_with_bytes_that_are_no_text_says_why_all_the_same(void **state)
 {
     static const char *const quoted[] = {"\xc0\xaf", "\xc3", "a\xff\xfe"};

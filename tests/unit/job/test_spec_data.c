@@ -1,4 +1,4 @@
-/* The keys of a spec that say which samples there are and what becomes of them: data, augment. */
+/* The keys of a spec about samples and their changes: data, augment. */
 #include "tests/unit/job/parsed.h"
 
 static const char example[] =
@@ -15,7 +15,7 @@ static void refused(const char *patch, const char *pointer, const char *part)
     refused_with(parse_with(patch), patch, pointer, part);
 }
 
-/* With which a data set is opened that is listed, before anybody has written a spec for it. */
+/* For a data set that is opened for a list, before anybody has written a spec for it. */
 static void a_format_that_is_named_alone_has_the_defaults_of_its_parameters(void **state)
 {
     struct data_spec d;
@@ -24,7 +24,7 @@ static void a_format_that_is_named_alone_has_the_defaults_of_its_parameters(void
     assert_true(d.format == CAT_FORMAT_GLYPHS && d.samples == 60000 && d.test_samples == 10000);
     spec_data_defaults(&d, CAT_FORMAT_IMAGES);
     assert_true(d.format == CAT_FORMAT_IMAGES && d.samples == 0 && d.threads == 2 && !d.stretch);
-    assert_true(d.size[0] == 0 && d.size[1] == 0); /* as the pictures have them */
+    assert_true(d.size[0] == 0 && d.size[1] == 0); /* as in the pictures */
     assert_string_equal(d.path, "");
 }
 
@@ -130,7 +130,7 @@ static void what_cannot_be_is_refused_with_its_place(void **state)
         "/data", "'size' must say what pictures become");
 }
 
-/* It had a second fault, of "a vector of 0", that whoever mended the first one never saw again. */
+/* It had a second mistake, "a vector of 0", which disappeared with the first one. */
 static void a_network_without_an_input_has_one_fault(void **state)
 {
     (void)state;
@@ -142,7 +142,7 @@ static void a_network_without_an_input_has_one_fault(void **state)
     done(p);
 }
 
-/* What a spec becomes when it is read again, as an evaluation does without its padding. */
+/* A spec after reading it again, as an evaluation does without its padding. */
 static void pictures_are_brought_to_what_the_network_takes(void **state)
 {
     (void)state;

@@ -106,7 +106,7 @@ static void the_three_means_of_a_job_weigh_updates_nodes_and_samples(void **stat
     for (int i = 0; i < 10; i++) {
         staleness_add(&w[1], 9, 30);
     }
-    json_t *j = job_of(w, 3, false); /* the third has applied nothing and does not count */
+    json_t *j = job_of(w, 3, false); /* the third worker has applied nothing and does not count */
     assert_true(fabs(real(j, "update_mean") - 3) < 1e-12);
     assert_true(fabs(real(j, "node_mean") - 5) < 1e-12);
     assert_true(fabs(real(j, "sample_mean") - (30 * 90.0 + 10 * 9 * 30) / (30 * 90 + 10 * 30)) <
@@ -223,8 +223,8 @@ static void simulate(const struct server *s, uint64_t seed, int gradients, struc
     }
 }
 
-/* As the law is stated: U updates in all, nothing in flight at the end. A worker makes its last
- * push and pulls no more, so the last W pushes are one of each worker. */
+/* Follows the law: U updates in all, and no gradient is in flight at the end. A worker does not
+ * pull after its last push, so the last W pushes are one of each worker. */
 static double sum_until_all_have_ended(const struct server *s, uint64_t seed, int updates)
 {
     double due[16], sum = 0;

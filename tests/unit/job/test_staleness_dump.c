@@ -1,5 +1,5 @@
-/* Dumps of staleness figures, which heartbeats and checkpoints have: what was dumped goes on, also
- * on another number of workers, and what is malformed is refused. */
+/* Dumps of staleness figures, in heartbeats and checkpoints: a restored dump continues, also with
+ * another number of workers, and a malformed one is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@ static json_t *figures_of(const struct staleness *s, bool recent)
     return staleness_job_json(&s, 1, recent);
 }
 
-/* Takes both. */
+/* Releases both. */
 static void assert_same(json_t *a, json_t *b)
 {
     assert_true(json_equal(a, b));
@@ -22,7 +22,7 @@ static void assert_same(json_t *a, json_t *b)
     json_decref(b);
 }
 
-/* Of few different values many in a row are alike. */
+/* If there are few different values, many in a row are equal. */
 static void dumped_is_read_and_goes_on(int n, uint64_t values)
 {
     struct staleness s, t;
@@ -119,7 +119,7 @@ static void malformed_dumps_are_refused_and_leave_nothing_behind(void **state)
     }
 }
 
-/* Three workers, then two, then three again: 3 + 4 + 5 gradients at every moment. */
+/* Three workers, then two, then three again: always 3 + 4 + 5 gradients. */
 static void no_gradient_is_forgotten_when_the_number_of_workers_changes(void **state)
 {
     static const int workers[] = {3, 2, 3, 1};

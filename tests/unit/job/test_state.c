@@ -1,6 +1,6 @@
-/* The states of a job: every arrow of the table in docs/semantics.md#states-of-a-job is there and
- * no other. The table is written out here once more, row by row as the page has it, so that a
- * change must be made twice.
+/* The states of a job: exactly the arrows of the table in docs/semantics.md#states-of-a-job are
+ * allowed. The table is repeated here, row by row as on the page, so that a change must be made
+ * twice.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -63,7 +63,7 @@ static void every_mistake_is_told_at_once_with_its_place(void **state)
     json_decref(j);
 }
 
-static const char example[] = /* of a job's spec */
+static const char example[] = /* a job's spec */
     "{\"model\": \"mlp\", \"data\": {\"format\": \"glyphs\"}, \"strategy\": {\"type\": \"sync\"}, "
     "\"batching\": {\"global_batch\": 32}, "
     "\"optimizer\": {\"type\": \"sgd\", \"learning_rate\": 0.1}}";
@@ -237,7 +237,7 @@ static void the_best_of_a_rung_go_on_from_their_own_jobs(void **state)
     for (int i = 0; i < 8; i++) {
         runs.all[i].state = JOB_SUCCEEDED;
     }
-    expect_job(&s, &runs, 2, 1, 0, 2); /* of the equal ones the earlier, not the cancelled one */
+    expect_job(&s, &runs, 2, 1, 0, 2); /* of equal ones the earlier, not the cancelled one */
     add(&runs, JOB_SUCCEEDED, 0.85);
     expect_job(&s, &runs, 3, 1, 0, 3);
     add(&runs, JOB_SUCCEEDED, 0.92);
@@ -248,7 +248,7 @@ static void the_best_of_a_rung_go_on_from_their_own_jobs(void **state)
     expect_job(&s, &runs, 3, 2, 0, 10);
     double score = 0;
     assert_int_equal(sweep_best(&s, &runs, &score), 3);
-    add(&runs, JOB_SUCCEEDED, 0.5); /* worse with more epochs: the highest rung counts */
+    add(&runs, JOB_SUCCEEDED, 0.5); /* worse with more epochs, but the highest rung counts */
     expect(&s, &runs, SWEEP_DONE);
     assert_int_equal(sweep_best(&s, &runs, &score), 3);
     assert_true(fabs(score - 0.5) < 1e-12);

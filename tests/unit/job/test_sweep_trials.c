@@ -1,4 +1,4 @@
-/* Which settings the trials of a sweep have, and the specs of their jobs (job/sweep/trials.c). */
+/* The settings of a sweep's trials, and the specs of their jobs (job/sweep/trials.c). */
 #include "tests/unit/job/swept.h"
 
 static void assert_settings(const struct sweep *s, int trial, const char *text)
@@ -10,7 +10,7 @@ static void assert_settings(const struct sweep *s, int trial, const char *text)
     json_decref(settings);
 }
 
-/* 4 trials of 4 values had one of them twice, and another one never. */
+/* 4 trials of 4 values had one of the values twice, and another one never. */
 static void of_few_combinations_none_is_drawn_twice(void **state)
 {
     static const char text[] = SWEEP(
@@ -32,7 +32,7 @@ static void of_few_combinations_none_is_drawn_twice(void **state)
         json_decref(a);
         json_decref(b);
     }
-    assert_true(moved > 12); /* the seed says in which order */
+    assert_true(moved > 12); /* the seed determines the order */
     sweep_release(&s);
     sweep_release(&other);
 }

@@ -1,6 +1,6 @@
 /* Minibatches on nodes with CPU quotas of 0.8, 0.4 and 0.2 cores, whose steps are far shorter than
- * a quota's period: they fit the quotas soon, stay, and follow a quota that changes. On the virtual
- * clock, the same on every run. */
+ * a quota's period: they soon fit the quotas, stay, and follow a changed quota. On the virtual
+ * clock, so every run is the same. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 enum { SEEDS = 10 };
 static const double SETTLED = 8, MINUTE = 60; /* seconds */
 
-/* CPU time of a step of all, and the period of quotas. */
+/* CPU time of a step of all nodes, and the period of quotas. */
 static const struct size {
     double seconds;
     int batch;
@@ -85,7 +85,7 @@ static void a_quota_that_changes_is_followed(void **state)
     }
 }
 
-/* What the above is for: by each step for itself the outliers count for little, and a node that
+/* Why steps are combined: if each step counts by itself, outliers count too little, and a node that
  * waits for others seems to be as fast as its core. */
 static void single_steps_say_nothing_of_a_quota(void **state)
 {
@@ -120,7 +120,7 @@ static void a_window_goes_on_over_the_last_step_of_an_epoch(void **state)
     assert_false(window_add(&w, 0.2, 16, 0.002, 0.24, &full));
     assert_true(window_add(&w, 0.2, 16, 0.300, 0.54, &full));
     assert_true(full.batch == 16 && full.steps == 2);
-    assert_true(window_add(&w, 0.2, 16, 0.3, 0.84, &full)); /* long steps each stand alone */
+    assert_true(window_add(&w, 0.2, 16, 0.3, 0.84, &full)); /* each long step counts by itself */
     assert_true(full.steps == 1 && full.sum == 0.3);
 }
 

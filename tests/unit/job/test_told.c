@@ -1,4 +1,4 @@
-/* What is told to people and their programs: webhooks, and the events that ours read. */
+/* What people and their programs are told: webhooks, and the events that our programs read. */
 #include <math.h>
 
 #include "job/documents/people/events.h"

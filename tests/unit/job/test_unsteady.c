@@ -1,6 +1,5 @@
-/* Minibatches on nodes whose steps are noisy and whose load comes and goes: they hardly change
- * while the speeds stay, and soon when one has changed. On the virtual clock, the same on every
- * run. */
+/* Minibatches on nodes with noisy steps and changing load: they hardly change while speeds are
+ * constant, and soon after one has changed. On the virtual clock, so every run is the same. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,8 +14,8 @@ static const struct load {
     double times, on, off;
 } none = {1, 1, 1}, short_ones = {2, 3, 20}, long_ones = {2, 8, 40}, slight = {1.5, 20, 60};
 
-/* Runs all seeds. `changes`: of all, in 500 steps after settling; returns how many met the turn
- * within 20 steps. */
+/* Runs all seeds. `changes`: of all seeds, in 500 steps after settling. Returns how many followed
+ * the turn within 20 steps. */
 static int run(bool server, struct load load, double noise, double turn, int *changes)
 {
     int met = 0;
@@ -77,7 +76,7 @@ static void a_load_that_stays_is_followed_there_and_back(void **state)
         for (; step < 100; step++) {
             trial_step(r, step);
         }
-        for (int turn = 0; turn < 2; turn++) { /* half a quota, and all of it again */
+        for (int turn = 0; turn < 2; turn++) { /* half a quota, then the whole one again */
             r->nodes[1].factor = turn == 0 ? 2 : 1;
             for (int64_t end = step + 20; step < end; step++) {
                 trial_step(r, step);
@@ -89,7 +88,7 @@ static void a_load_that_stays_is_followed_there_and_back(void **state)
     assert_in_range(late, 0, 2 * SEEDS / 10); /* of two turns in each */
 }
 
-/* What goes back and forth all the time is left alone after a while, even if each time lasts. */
+/* A load that comes and goes all the time is ignored after a while, even if each time lasts. */
 static void regular_turns_are_not_followed_for_ever(void **state)
 {
     struct trial t = {.workers = 4, .noise = 0.05, .load = 1, .turn = 1};
@@ -102,7 +101,7 @@ static void regular_turns_are_not_followed_for_ever(void **state)
         settled = step == 1000 ? r->b.changes : settled;
     }
     assert_in_range(r->b.changes - settled, 0, 4);
-    r->nodes[1].factor = 2; /* now it stays */
+    r->nodes[1].factor = 2; /* now it stays loaded */
     for (int64_t step = 3000; step < 4000; step++) {
         trial_step(r, step);
     }

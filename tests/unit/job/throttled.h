@@ -1,6 +1,6 @@
-/* A balancer on the virtual clock: nodes whose CPU quota stops them for the rest of each period
- * once they have computed for their share of it, as Linux does. Their steps are far shorter than a
- * period, so that most are not stopped and a few are stopped for long. */
+/* A balancer on the virtual clock, with nodes whose CPU quota stops them, as in Linux: a node that
+ * has used its share of a period stops until the period ends. Steps are far shorter than a period,
+ * so most are not stopped and a few are stopped for long. */
 #ifndef TESTS_JOB_THROTTLED_H
 #define TESTS_JOB_THROTTLED_H
 
@@ -16,8 +16,8 @@ struct throttled_node {
     double quota;         /* cores */
     double a, k;          /* CPU seconds of a step, and of each of its samples */
     double phase;         /* seconds, when its periods begin */
-    double period, spent; /* number of the period under way, CPU seconds of it */
-    double began, ends;   /* its step under way */
+    double period, spent; /* number of the current period; CPU seconds used in it */
+    double began, ends;   /* of the current step */
     int batch;            /* of that step */
     uint64_t steps;
 };
@@ -25,7 +25,7 @@ struct throttled_node {
 struct throttled {
     int workers, global_batch;
     bool server;   /* each worker goes at its own pace, else all wait for the slowest */
-    bool told;     /* the balancer knows what the quotas allow */
+    bool told;     /* the balancer knows the quotas' limits */
     double window; /* seconds that an observation covers */
     double period; /* seconds */
     double noise;  /* relative standard deviation of a step's CPU time */
@@ -41,7 +41,7 @@ static inline double throttled_cpu(const struct throttled_node *n, int batch)
     return n->a + n->k * batch;
 }
 
-/* When so many CPU seconds, begun at `t`, are over. */
+/* The time when this many CPU seconds, started at `t`, are over. */
 static inline double throttled_end(const struct throttled *r, struct throttled_node *n, double t,
                                    double cpu)
 {
@@ -92,7 +92,8 @@ static inline void throttled_open(struct throttled *r)
     }
 }
 
-/* What each node's CPU time and quota say of its steps; a worker tells it a few times a second. */
+/* Tells the balancer each node's limit from its CPU time and quota; a worker reports it a few times
+ * a second. */
 static inline void throttled_tell(struct throttled *r)
 {
     if (!r->told || r->now < r->limits_at) {
@@ -105,7 +106,8 @@ static inline void throttled_tell(struct throttled *r)
     }
 }
 
-/* One step of every worker, or as many as there are workers in the order in which they end. */
+/* Makes one step of every worker or, under a server, as many steps as there are workers, in the
+ * order of their ends. */
 static inline void throttled_step(struct throttled *r)
 {
     if (r->server) {
@@ -131,7 +133,7 @@ static inline void throttled_step(struct throttled *r)
     balancer_decide(&r->b, ++r->step);
 }
 
-/* Until so many seconds of the job are over. */
+/* Runs until this many seconds of the job are over. */
 static inline void throttled_run(struct throttled *r, double until)
 {
     while (r->now < until) {
@@ -139,7 +141,7 @@ static inline void throttled_run(struct throttled *r, double until)
     }
 }
 
-/* How much longer a step is, by the quotas, than with the best minibatches. */
+/* How much longer a step is, because of the quotas, than with the best minibatches. */
 static inline double throttled_cost(const struct throttled *r)
 {
     double a[THROTTLED_MOST], k[THROTTLED_MOST], longest = 0;

@@ -1,7 +1,7 @@
-/* A balancer on the virtual clock: nodes of given speeds whose steps are noisy, of which one has a
- * load that comes and goes, and another changes its speed for good. Counts how often minibatches
- * change while the speeds stay, and how many steps pass until they fit the new speed. Shared by the
- * tests and by the sweep (tests/bench/bench_balance.c). */
+/* A balancer on the virtual clock, with nodes of given speeds and noisy steps. One node has a load
+ * that comes and goes, and another changes its speed for good. Counts how often minibatches change
+ * while speeds are constant, and how many steps pass until they fit the new speed. The tests and a
+ * parameter sweep (tests/bench/bench_balance.c) share it. */
 #ifndef TESTS_JOB_UNSTEADY_H
 #define TESTS_JOB_UNSTEADY_H
 
@@ -17,10 +17,10 @@ struct trial {
     int workers;    /* of speeds 1, 1, 1/2, 1/4, and so on */
     bool server;    /* each worker goes at its own pace, else all wait for the slowest */
     double noise;   /* relative standard deviation of a step's time */
-    double load;    /* what the last node's steps take while it is loaded, 1: it never is */
-    double on, off; /* mean seconds of the load's presence and absence; a step takes about one */
-    double turn;    /* what the second node's steps take after TRIAL_STEPS */
-    double errors;  /* standard errors that a change asks for; 0: as the balancer has it */
+    double load;    /* factor of the last node's steps under load; 1: never loaded */
+    double on, off; /* mean seconds with and without load; a step takes about one */
+    double turn;    /* factor of the second node's steps after TRIAL_STEPS */
+    double errors;  /* standard errors that a change needs; 0: the balancer's own */
 };
 
 struct trial_result {
@@ -30,10 +30,10 @@ struct trial_result {
 };
 
 struct trial_node {
-    double k, factor;      /* seconds per sample, and what the turn makes of it */
-    double until;          /* its load comes or goes */
-    double began;          /* its step under way */
-    int batch;             /* of that step */
+    double k, factor;      /* seconds per sample; factor of the turn */
+    double until;          /* when its load comes or goes */
+    double began;          /* of the current step */
+    int batch;             /* of the current step */
     uint64_t steps, times; /* draws of noise, and of loads */
     bool loaded;
 };
@@ -58,7 +58,7 @@ static inline bool trial_loaded(struct trial_run *r, int i)
     return n->loaded;
 }
 
-/* Begins a step of the node: how long it takes. */
+/* Starts a step of the node; returns how long it takes. */
 static inline double trial_begin(struct trial_run *r, int i)
 {
     struct trial_node *n = &r->nodes[i];
@@ -72,7 +72,8 @@ static inline double trial_begin(struct trial_run *r, int i)
            (1 + r->t->noise * z);
 }
 
-/* A step's time with these minibatches, or with the best ones (NULL), without noise and load. */
+/* The time of a step with these minibatches, or with the best ones (NULL), without noise and
+ * load. */
 static inline double trial_ideal(const struct trial_run *r, const int *sizes)
 {
     double longest = 0, rate = 0;
@@ -84,7 +85,7 @@ static inline double trial_ideal(const struct trial_run *r, const int *sizes)
     return sizes ? longest : r->b.batching.global_batch / rate;
 }
 
-/* One step of every worker: as long as the slowest. */
+/* Makes one step of every worker, which takes as long as the slowest. */
 static inline void trial_together(struct trial_run *r)
 {
     double took[TRIAL_WORKERS], longest = 0;
@@ -98,7 +99,7 @@ static inline void trial_together(struct trial_run *r)
     }
 }
 
-/* As many pushes as there are workers, in the order in which they end. */
+/* Makes as many pushes as there are workers, in the order of their ends. */
 static inline void trial_asynchronous(struct trial_run *r)
 {
     for (int n = 0; n < r->t->workers; n++) {

@@ -1,5 +1,5 @@
-/* The virtual clock: what messages, links and steps cost, and that a rerun is the same to the last
- * event. */
+/* The virtual clock: the cost of messages, links and steps, and that a rerun is identical to the
+ * last event. */
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -125,7 +125,7 @@ static void a_step_and_a_message_cost_what_the_cluster_says(void **state)
     free(c);
 }
 
-/* What is lent is read where it stands with its sender; what is not is copied. */
+/* A lent block is read in its sender's memory; any other block is copied. */
 static char lent[64], room[2][64];
 
 static void lend(void *arg)
@@ -160,8 +160,8 @@ static void a_message_that_is_lent_is_not_copied(void **state)
     free(c);
 }
 
-/* Three clients push 64 bytes to the server at time 0, 0 and 1: fair shares of a link of 64 bytes a
- * second. */
+/* Three clients push 64 bytes to the server at times 0, 0 and 1: fair shares of a link of 64 bytes
+ * per second. */
 static void push_to_server(void *arg)
 {
     struct actor *a = arg;

@@ -1,5 +1,5 @@
-/* What the worker's unit tests share: a temporary folder, files in it, and errors that show
- * themselves. */
+/* Shared by the worker's unit tests: a temporary folder, files in it, and errors that are
+ * printed. */
 #ifndef TESTS_UNIT_WORKER_FIXTURE_H
 #define TESTS_UNIT_WORKER_FIXTURE_H
 

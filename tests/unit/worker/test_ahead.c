@@ -1,5 +1,5 @@
-/* What is asked of the disk ahead (worker/data/ahead.h): every slice once, more and more of them
- * while slices come as they were told, and one at a time where they do not. */
+/* Read-ahead from disk (worker/data/ahead.h): every slice is asked for once, more and more of them
+ * while slices come as predicted, and one at a time otherwise. */
 #include "fixture.h"
 
 #include "worker/data/ahead.h"

@@ -1,4 +1,4 @@
-/* What a rank makes of its attempt's plan (worker/config.c). */
+/* What a rank reads from its attempt's plan (worker/config.c). */
 #include "fixture.h"
 
 #include "worker/config.h"
@@ -34,7 +34,7 @@ static json_t *plan_with(int attempt, int first, int second)
     return j;
 }
 
-/* As rank of attempt 2. Takes the reference. */
+/* Reads it as a rank of attempt 2. Takes the reference. */
 static int read_as(struct worker_config *c, json_t *plan)
 {
     memset(c, 0, sizeof *c);
@@ -45,7 +45,7 @@ static int read_as(struct worker_config *c, json_t *plan)
     }
     assert_int_equal(config_parse(c, 6, argv, &err_), 0);
     err_clear(&err_);
-    c->job = id; /* the words go with this function */
+    c->job = id; /* the words are local to this function */
     int rc = config_read_plan(c, plan, &err_);
     json_decref(plan);
     return rc;

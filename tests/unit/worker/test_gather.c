@@ -1,6 +1,6 @@
-/* Augmentation and normalisation: what is random depends on (seed, epoch, index of the sample)
- * alone, is drawn evenly, and every value comes from the place in the picture that shift, padding,
- * window and mirror say. */
+/* Augmentation and normalisation: random choices depend only on (seed, epoch, index of the sample)
+ * and are uniform, and every value comes from the pixel that shift, padding, window and mirror
+ * determine. */
 #include "fixture.h"
 
 #include <math.h>
@@ -56,7 +56,7 @@ static void gather_one(const struct dataset *d, const struct data_spec *s, const
     assert_int_equal(y, i);
 }
 
-/* Does the window show the picture moved by (dy, dx), zeros (or the edge) outside? Then the
+/* Does the window show the picture moved by (dy, dx), with zeros (or the edge) outside? Then the
  * window's row r shows row r + dy. */
 static bool shows(const float *x, int h, int w, int i, int dy, int dx, bool mirror, bool edge)
 {

@@ -1,6 +1,6 @@
 /* Steps that a program makes without GO (worker/program/step/granted.c): how many are granted, how
- * long the rank sleeps meanwhile, and what it takes for their time. With real programs:
- * tests/client/test_c_alone.py. */
+ * long the rank sleeps meanwhile, and what it takes for their time. tests/client/test_c_alone.py
+ * has real programs. */
 #include "program_alone.h"
 
 #include "common/clock.h"
@@ -74,7 +74,8 @@ static void a_step_that_was_granted_stays_so(void **state)
     end();
 }
 
-/* The program says that it made a step, at this time of its clock; seconds that the rank waited. */
+/* The program reports a step at this time of its clock. Returns the seconds that the rank
+ * waited. */
 static void made(double at, double waited)
 {
     struct wire_message m = {.type = WIRE_GRADIENTS, .flags = WIRE_MADE, .gradients = {.at = at}};
@@ -105,11 +106,11 @@ static void the_rank_sleeps_for_half_of_them_where_steps_are_short(void **state)
     for (int i = 0; i < 100; i++) {
         made(300 + 3e-3 * i, 3e-3);
     }
-    assert_true(slept() == 0); /* who is woken is of no weight in a long step */
+    assert_true(slept() == 0); /* waking up costs little in a long step */
     end();
 }
 
-/* It would wait for the rank to wake. */
+/* It would wait for the rank to wake up. */
 static void the_rank_is_awake_where_the_program_waits_for_answers(void **state)
 {
     struct wire_message asks = {.type = WIRE_GRADIENTS};
@@ -137,7 +138,7 @@ static void the_programs_clock_tells_how_long_a_step_took(void **state)
     assert_true(fabs(rank.g.base.idle - 0.2) < 1e-9);
     made(now - 0.2, 0);
     assert_true(fabs(rank.g.base.idle + 0.2) < 1e-9);
-    granted_break(&rank.g); /* it has evaluated */
+    granted_break(&rank.g); /* the program has evaluated */
     made(now, 0.01);
     assert_true(rank.g.base.idle >= 0 && rank.g.base.idle <= 0.01);
     rank.g.base.program.wants_sure = false; /* of several ranks, none sleeps */

@@ -1,6 +1,6 @@
 /* One picture from a file's bytes to a sample (worker/data/images/image.c, jpeg.c, png.c,
  * resize.c): every kind of PNG and JPEG, sizes as Pillow computes them, and files that are torn or
- * promise too much. */
+ * have false sizes. */
 #include "pictures.h"
 
 #include "worker/data/images/image.h"
@@ -146,7 +146,7 @@ static void the_shorter_side_decides_and_the_middle_is_kept(void **state)
     assert_memory_equal(high, ((uint8_t[]){values[6], values[7], values[8], values[9]}), 4);
 }
 
-/* A large JPEG is decoded at a part of its size: what is seen is the same. */
+/* A large JPEG is decoded at a part of its size: the picture looks the same. */
 static void a_large_jpeg_looks_as_the_same_png_does(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The loader: whatever the hints say, the samples are those of the slice asked for, and they are
- * there for the whole step. */
+/* The loader: whatever the hints are, the samples are those of the requested slice, and they stay
+ * valid for the whole step. */
 #include "fixture.h"
 
 #include <stdatomic.h>
@@ -119,7 +119,7 @@ struct dev_feed {
     float *x;
     size_t room;
     _Atomic size_t sent;
-    _Atomic float last; /* of what was sent */
+    _Atomic float last; /* of the samples sent last */
 };
 static atomic_int feeds, sends, feeds_most = 100;
 
@@ -155,7 +155,7 @@ static const struct dev_feed_ops feed_ops = {
     .make = feed_new, .free = feed_free, .send = feed_send};
 static const struct device_ops feeding_ops = {.name = "fake", .feed = &feed_ops};
 
-/* Without a call of loader_get: the thread sends what was hinted while "the device computes". */
+/* Without a call of loader_get: the thread sends the hinted samples while "the device computes". */
 static void wait_sends(int n)
 {
     double deadline = clock_now() + 60;

@@ -1,4 +1,4 @@
-/* Who takes part in lockstep steps, by what a rank has heard so far
+/* Which ranks take part in lockstep steps, by what a rank has heard so far
  * (worker/exchange/lockstep/survival/members.c, docs/decisions/0062). */
 #include "fixture.h"
 
@@ -36,8 +36,8 @@ static void check_told(const struct members *m, int n_lost, int n_expected)
     assert_int_equal(seats[2], n_expected > 0 ? told.seats[2] : 0);
 }
 
-/* Rank 2 dies, is started again, takes part, and dies again. A rank hears of it late, and once not
- * at all. */
+/* Rank 2 dies, is restarted, takes part, and dies again. A rank hears of it late, and once not at
+ * all. */
 static void who_is_lost_is_a_process_and_no_rank(void **state)
 {
     (void)state;
@@ -62,11 +62,11 @@ static void who_is_lost_is_a_process_and_no_rank(void **state)
     told.seats[2] = 1;
     check_told(&m, 1, 0);
     told.n_lost = 0;
-    told.seats[2] = 2; /* the next one, of whose loss this rank has not heard */
+    told.seats[2] = 2; /* the next process, of whose loss this rank has not heard */
     check_told(&m, 1, 0);
     members_drop(&m, 2);
     check_told(&m, 0, 1);
-    told.seats[2] = 1; /* dropped by the keeper, and not given up by the coordinator yet */
+    told.seats[2] = 1; /* dropped by the keeper, but not yet given up by the coordinator */
     check_told(&m, 0, 0);
 }
 

@@ -1,5 +1,5 @@
-/* Ends of connections are hidden from Open MPI alone: who else reads and writes in this process
- * hears what the kernel says. (That they are hidden from it: tests/survival.) */
+/* Ends of connections are hidden only from Open MPI: other code in this process that reads and
+ * writes gets the kernel's answers. (tests/survival tests that they are hidden.) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Waiting for sockets (worker/exchange/transport/mpi_sockets.h), with a pipe in the place of Open
+/* Waiting for sockets (worker/exchange/transport/mpi_sockets.h), with a pipe instead of Open
  * MPI's. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@ static int ends[2], listed;
 static const int nothing;
 static void *const fake = (void *)&nothing;
 
-/* Events are the numbers of the pipe's ends, the first one a timer's. */
+/* Events are the numbers of the pipe's ends; the first one is a timer's. */
 static int each(const void *base, int (*one)(const void *base, const void *event, void *ctx),
                 void *ctx)
 {

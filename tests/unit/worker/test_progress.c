@@ -1,5 +1,5 @@
-/* Progress: what was written is read again, what the first version wrote too, and what is out of
- * range is refused. */
+/* Progress: what was written is read again, also from the first version, and values out of range
+ * are refused. */
 #include <math.h>
 
 #include "fixture.h"

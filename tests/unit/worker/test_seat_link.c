@@ -1,5 +1,5 @@
-/* Messages of a worker that joins a running attempt (worker/exchange/transport/seat_links.h), whose
- * two ends are here in one process. */
+/* Messages of a worker that joins a running attempt (worker/exchange/transport/seat_links.h); both
+ * ends are in this process. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@ static void drop(struct pair *p)
     seat_link_free(p->b);
 }
 
-/* Both ends move until it is done. */
+/* Moves both ends until it is done. */
 static void finish(struct pair *p, struct transport_req *r)
 {
     int rc = COMM_UNDER_WAY;
@@ -113,7 +113,7 @@ static void what_is_too_large_for_its_room_is_an_error(void **state)
     drop(&p);
 }
 
-/* As with a rank of MPI's that died: nobody fails because of it. */
+/* As with a rank of MPI that died: no other rank fails because of it. */
 static void one_that_is_gone_takes_everything_and_gives_nothing(void **state)
 {
     struct pair p = make();

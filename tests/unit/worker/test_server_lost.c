@@ -1,5 +1,5 @@
 /* A server whose workers die or come back (server_script.h): every sample is applied once, whatever
- * the worker had when it died; and nothing waits for it. */
+ * the worker had when it died, and nothing waits for it. */
 #include "server_script.h"
 
 static const char *const strategies[] = {
@@ -42,8 +42,8 @@ static struct script *make_programs(const char *strategy)
     return s;
 }
 
-/* Does it end well, and has each sample counted once? Else the reason is that nobody asks for more.
- */
+/* Does it end well, and has each sample counted once? If not, the reason is that no worker asks for
+ * more. */
 static bool serve_programs(struct script *s)
 {
     int rc = strategy_find(s->spec->strategy.type)->serve(&s->env, &s->state, &err_);
@@ -81,8 +81,8 @@ static void users_programs_get_what_they_were_told_of_and_each_sample_counts_onc
     }
 }
 
-/* Under a barrier no gradient is stale, so groups are as large as there are workers. Minibatches of
- * several sizes leave some with more slices than others at the end. */
+/* Under a barrier no gradient is stale, so groups are as large as the number of workers. Different
+ * minibatches leave some workers with more slices than others at the end. */
 static void one_that_comes_back_is_waited_for_and_each_sample_counts_once(void **state)
 {
     (void)state;
@@ -105,7 +105,7 @@ static void one_that_comes_back_is_waited_for_and_each_sample_counts_once(void *
     }
 }
 
-/* A server that stood still meanwhile hears at once that the next one is awaited. */
+/* A server that stood still meanwhile hears at once that the next process is awaited. */
 static void one_that_dies_as_it_is_let_in_is_not_taken_for_the_next_one(void **state)
 {
     (void)state;
@@ -125,7 +125,7 @@ static void one_that_dies_as_it_is_let_in_is_not_taken_for_the_next_one(void **s
     }
 }
 
-/* All others may know by then that no slice follows. */
+/* By then all others may know that no slice follows. */
 static void what_one_has_in_its_last_slices_it_makes_itself_once_it_is_back(void **state)
 {
     enum { PUSHES = SAMPLES / 4 * EPOCHS };
@@ -140,7 +140,7 @@ static void what_one_has_in_its_last_slices_it_makes_itself_once_it_is_back(void
                 s->env.returned = note_returned;
                 s->how[1] = COMPUTING;
                 s->when[1] = s->back[1] = when;
-                s->away = 100; /* all others have done by then what they were told of */
+                s->away = 100; /* by then all others have made their known slices */
                 assert_true(serve_programs(s));
                 returns += s->n_back;
                 free_script(s);
@@ -150,7 +150,7 @@ static void what_one_has_in_its_last_slices_it_makes_itself_once_it_is_back(void
     }
 }
 
-/* It is not started again: the attempt ends after a while, and not before. */
+/* It is not restarted: the attempt ends after a while, and not before. */
 static void one_that_has_the_last_slices_is_not_waited_for_without_end(void **state)
 {
     enum { PUSHES = SAMPLES / 4 * EPOCHS };

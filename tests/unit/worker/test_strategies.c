@@ -1,5 +1,5 @@
-/* Strategies as the table has them, and what becomes of a device that fails in the middle of one:
- * the call that failed is the last one, and its code is the one that is returned. */
+/* Strategies in the table, and a device that fails in the middle of a step: the failed call is the
+ * last one, and its code is returned. */
 #include "fixture.h"
 #include "rank_alone.h"
 
@@ -199,7 +199,7 @@ static void every_strategy_of_the_catalogue_is_there(void **state)
     assert_null(strategy_find(CAT_COUNT));
 }
 
-/* Each worker of a lockstep strategy has blocks of its own; those of a server are at the server. */
+/* Each worker of a lockstep strategy has its own blocks; with a server, the server has them. */
 static void every_strategy_tells_what_it_keeps(void **state)
 {
     (void)state;
@@ -244,7 +244,7 @@ static void an_average_keeps_parameters_and_statistics_twice(void **state)
     free_alone(a);
 }
 
-/* Parameters that could not be fetched are not averaged: what was there before, scaled once more,
+/* Parameters that could not be fetched are not averaged: otherwise older values, scaled once more,
  * would become the replica. */
 static void an_average_ends_where_a_fetch_failed(void **state)
 {

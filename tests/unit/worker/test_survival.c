@@ -1,7 +1,7 @@
-/* A worker's half of going on without a lost one, and with one that has come back
+/* A worker's half of continuing without a lost worker, and with one that has come back
  * (worker/exchange/lockstep/survival/survival.c, talk.c, join.c): what it tells the keeper, what it
- * gives and takes, and where it stands afterwards. The keeper is a script. With real ranks:
- * tests/survival/test_lost_worker.py. */
+ * gives and takes, and where it stands afterwards. The keeper is a script.
+ * tests/survival/test_lost_worker.py has real ranks. */
 #include "worker_alone.h"
 
 /* ---- the step is made anew ------------------------------------------------------------------- */
@@ -67,7 +67,7 @@ static void the_step_is_cut_anew_for_those_that_are_left(void **state)
     make_steps(p, 2);
     begin_step(p);
     assert_true(p->l.slice.start == 32 && p->work.slice.start == 36 && p->work.slice.count == 5);
-    p->l.next_version = 8; /* announced, and never in use: it was for four */
+    p->l.next_version = 8; /* announced, but never used: it was for four */
     dies(3);
     ask(p, 1);
     struct verdict v = decides(1, 2, 0);
@@ -141,7 +141,7 @@ static void rank_0_may_be_the_one_behind(void **state)
     leave(behind);
 }
 
-/* As above, and both know afterwards what rank 3 had made of three steps. */
+/* As above; afterwards both know what rank 3 had made of three steps. */
 static void the_step_that_was_given_counts_for_all(void **state)
 {
     (void)state;

@@ -9,7 +9,7 @@ static struct worker_word word_of(int rank, enum saying what, int64_t step)
         .saying = what, .rank = rank, .standing = {.round = keeper.s.members.round, .step = step}};
 }
 
-/* Rank `rank` stands there, and the workers that were lost had made 7 steps with 20 samples. */
+/* Rank `rank` stands there; the lost workers had made 7 steps with 20 samples. */
 static struct worker_word standing_of(int rank, int64_t step)
 {
     struct worker_word w = word_of(rank, SAYS_STANDING, step);
@@ -43,8 +43,8 @@ static void answers_as_new(int rank)
     hear(&w);
 }
 
-/* What was said since the last call: to each of `whom`, a digit a rank, once, and to nobody else.
- * The verdict to the first of them. */
+/* Checks what the keeper has sent since the last call: once to each rank in `whom` (a digit each),
+ * and to no other. Returns the verdict to the first of them. */
 static const struct verdict *said(enum keeper_saying what, const char *whom)
 {
     static struct verdict first;
@@ -261,7 +261,7 @@ static void one_that_does_not_answer_for_3_s_is_left_out(void **state)
     look_for(2.9);
     assert_int_equal(wire.n, 0);
     look_for(0.2);
-    const struct sent *last = &wire.sent[--wire.n]; /* it ends, and is started again */
+    const struct sent *last = &wire.sent[--wire.n]; /* it ends, and is restarted */
     assert_true(last->to == 2 && last->tag == TAG_VERDICT && last->said.saying == KEEPER_ENDS);
     const struct verdict *v = said(KEEPER_ASKS, "013");
     assert_true(v->members.round == 3 && v->members.n_lost == 1 && v->members.lost[0] == 2);
@@ -275,7 +275,7 @@ static void one_that_does_not_answer_for_3_s_is_left_out(void **state)
     end();
 }
 
-/* Its answer may wait there. */
+/* Its answer may be waiting there. */
 static void a_keeper_that_stood_still_leaves_nobody_out(void **state)
 {
     (void)state;
@@ -292,7 +292,7 @@ static void a_keeper_that_stood_still_leaves_nobody_out(void **state)
     end();
 }
 
-/* It counts from when it was asked anew. */
+/* The time counts from the repeated question. */
 static void one_that_is_asked_anew_has_its_time_again(void **state)
 {
     (void)state;
@@ -363,7 +363,7 @@ static void nobody_is_let_in_while_others_answer_or_once_one_has_finished(void *
     end();
 }
 
-/* Three that are left may be lost one after the other. */
+/* The three remaining ranks may be lost one after the other. */
 static void rounds_are_kept_for_losses_that_may_come(void **state)
 {
     (void)state;
