@@ -1,6 +1,6 @@
-/* A service for the tests of cli/ that answers what the test says and keeps what it was asked, on a
- * free loopback port in a thread of its own; and what a command printed. Commands are called as
- * functions, in this process.
+/* A service for the tests of cli/, on a free loopback port in its own thread. It gives the answers
+ * that the test sets and keeps the requests. The fixture also keeps what a command printed.
+ * Commands run as functions in this process.
  */
 #ifndef TESTS_CLI_FIXTURE_H
 #define TESTS_CLI_FIXTURE_H
@@ -141,7 +141,7 @@ static inline int temporary(void)
     return fd;
 }
 
-/* Runs a command with words between spaces as its arguments, and the service's answers. */
+/* Runs a command with the service's answers; blanks separate its arguments. */
 static inline void run(const char *command, const char *arguments)
 {
     static char words[8192];

@@ -1,5 +1,5 @@
-/* The command line's way to the service (cli/client.c, cli/session.c): addresses and tokens, what
- * is sent, and how every kind of refusal reaches the user.
+/* The command line's connection to the service (cli/client.c, cli/session.c): addresses and tokens,
+ * requests, and how every kind of refusal reaches the user.
  */
 #include "tests/unit/cli/fixture.h"
 
@@ -172,8 +172,8 @@ static void a_service_that_is_not_there_is_told_with_its_address(void **state)
     assert_said(ran.err, "is `evenstep serve` running there?");
 }
 
-/* Codes decide what a command does next: watch waits for a service that is away, and for no other.
- */
+/* The code decides what a command does next: watch waits for a service that is away, and only
+ * then. */
 static void a_status_has_its_code(void **state)
 {
     static const struct {

@@ -1,5 +1,5 @@
-/* The commands (cli/commands.c, cli/jobs, cli/nodes, cli/service): what each asks for, what it
- * prints of an answer, and its exit status.
+/* The commands (cli/commands.c, cli/jobs, cli/nodes, cli/service): their requests, what they print
+ * of an answer, and their exit status.
  */
 #include "tests/unit/cli/fixture.h"
 
@@ -269,7 +269,7 @@ static void an_ambiguous_word_lists_the_jobs_and_asks_for_none(void **state)
                         "  3fa0000000000000  night  running\n");
 }
 
-/* Ends as wrong usage, before the service is asked. */
+/* Fails as wrong usage, before it asks the service. */
 static void a_value_that_an_option_cannot_have_is_told_with_those_it_can(void **state)
 {
     static const struct {

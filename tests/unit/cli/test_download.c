@@ -1,5 +1,5 @@
-/* `evenstep download`: where the files of a job come to lie. Their names come from a service, which
- * may be anybody's: none leads out of the folder.
+/* `evenstep download`: where it puts a job's files. Their names come from a service, which may be
+ * hostile: no name leads out of the folder.
  */
 #include "tests/unit/cli/fixture.h"
 

@@ -1,5 +1,5 @@
-/* Commands that print what was measured (cli/jobs/figures.c, cli/nodes/load.c, cli/evaluate.c), and
- * what becomes of long words. */
+/* Commands that print measurements (cli/jobs/figures.c, cli/nodes/load.c, cli/evaluate.c), and how
+ * they treat long words. */
 #include "tests/unit/cli/fixture.h"
 
 #define ID "0123456789abcdef"

@@ -1,5 +1,5 @@
-/* Commands that follow a job (cli/jobs/watch.c, cli/jobs/logs.c): what they ask again, what they
- * print, and when they end. */
+/* Commands that follow a job (cli/jobs/watch.c, cli/jobs/logs.c): their requests, their output, and
+ * when they end. */
 #include "tests/unit/cli/fixture.h"
 
 #define ID "0123456789abcdef"

@@ -1,4 +1,4 @@
-/* `evenstep nodes NAME` (cli/nodes/nodes.c): whatever a node tells of itself is shown. */
+/* `evenstep nodes NAME` (cli/nodes/nodes.c): shows everything that a node reports. */
 #include "tests/unit/cli/fixture.h"
 
 static void a_node_is_shown_with_every_value_on_a_line(void **state)

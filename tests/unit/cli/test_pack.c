@@ -1,5 +1,5 @@
-/* What of a program's folder is packed, and how (cli/run): archives are read by `tar`, so that no
- * code of ours judges its own bytes. */
+/* Which files of a program's folder are packed, and how (cli/run). `tar` reads the archives, so
+ * that our code does not judge its own bytes. */
 #include "tests/unit/cli/fixture.h"
 
 #include <limits.h>
@@ -316,8 +316,8 @@ static void contents_and_modes_come_out_as_they_went_in(void **state)
     pack_release(&p);
 }
 
-/* 100 characters fit into a header, 255 into its two parts where a slash is at the right place, and
- * longer ones are in a header of their own. */
+/* 100 characters fit into a header, 255 into its two parts if a slash is at the right place; longer
+ * names are in a header of their own. */
 static void long_paths_come_out_whole(void **state)
 {
     char name[400], listed[4096], archive[2 * PATH_MAX];

@@ -1,5 +1,5 @@
-/* `evenstep run` against a service that the test plays: what it asks for, what it prints where, and
- * its exit status.
+/* `evenstep run` against a service that the test plays: its requests, its output, and its exit
+ * status.
  */
 #include "tests/unit/cli/fixture.h"
 
@@ -48,7 +48,7 @@ static void run_command(const char *arguments)
     run("run", words);
 }
 
-/* The spec that was submitted: the i-th request's body. */
+/* The spec that was submitted: the body of the i-th request. */
 static json_t *sent(int i)
 {
     const char *body = strstr(service.asked[i], "\r\n\r\n");

@@ -1,4 +1,4 @@
-/* A program of 8 parameters that joins, and the stand-in rank that lets it begin. */
+/* A program of 8 parameters that joins, and the stand-in rank that lets it start. */
 #ifndef TESTS_UNIT_CLIENT_JOINING_H
 #define TESTS_UNIT_CLIENT_JOINING_H
 

@@ -1,5 +1,5 @@
 /* A stand-in rank for the tests of libevenstep: the other end of its socket, step by step. The
- * program runs in a child of the test; what it returns is its exit status, 0 for success.
+ * program runs in a child of the test, and its return value is the exit status, 0 for success.
  */
 #ifndef TESTS_UNIT_CLIENT_STANDIN_H
 #define TESTS_UNIT_CLIENT_STANDIN_H
@@ -103,7 +103,7 @@ static inline void standin_say(struct standin *r, int type, uint32_t flags)
     standin_put(r, (struct wire_message){.type = (uint32_t)type, .flags = flags}, -1);
 }
 
-/* Slice `number` of count samples, which are number * 100 and those that follow. */
+/* Slice `number` of count samples, number * 100 and the following ones. */
 static inline void standin_slice(struct standin *r, int64_t number, int64_t count, uint32_t flags)
 {
     struct wire_message m = {.type = WIRE_SLICE, .flags = flags};

@@ -172,7 +172,7 @@ static int takes_one_slice_at_a_time(void)
     return es_leave();
 }
 
-/* Each packet more costs a step another system call on both sides, or another wake. */
+/* Each additional packet costs a step another system call on both sides, or another wake-up. */
 static void test_a_step_of_one_bucket_is_one_packet_each_way(void **state)
 {
     struct wire_message m;
@@ -248,7 +248,8 @@ static int has_steps_granted(void)
     return es_leave();
 }
 
-/* Every answer of the rank is another than the grant's, so a step that waits for it shows. */
+/* Every answer of the rank differs from the grant's, so a step that waits for the answer shows
+ * it. */
 static void test_a_granted_step_waits_for_nothing_unless_its_pass_is_no_plain_one(void **state)
 {
     const uint32_t flags[] = {WIRE_MADE, 0, WIRE_WITH_BEGIN | WIRE_NOT_FINITE, WIRE_WITH_BEGIN,
@@ -317,7 +318,7 @@ static int steps_three_times(void)
     return es_leave();
 }
 
-/* A step that is granted, one that is left out, and one that waits for GO; a further pass each. */
+/* A granted step, a skipped one, and one that waits for GO; each with a further pass. */
 static void test_parameters_are_copied_before_the_steps_of_a_slice(void **state)
 {
     static const int64_t copied[] = {0, 0, 0, 0, 1, 2}; /* when the gradients of a pass come */

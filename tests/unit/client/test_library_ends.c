@@ -1,4 +1,4 @@
-/* libevenstep where a rank ends, a program forks or gets signals, and without a rank. */
+/* libevenstep when a rank ends, a program forks or gets signals, and without a rank. */
 #include "tests/unit/client/joining.h"
 
 #include <signal.h>
@@ -29,7 +29,7 @@ static void test_the_ranks_end_is_a_sentence(void **state)
     standin_end(&r);
 }
 
-/* The child of the program says by its exit status whether it was refused, and lives on until the
+/* The program's child reports by its exit status whether it was refused, and lives on until the
  * test has seen the program's socket end. */
 static int forks(void)
 {
@@ -127,7 +127,7 @@ static int hears_of_many_epochs(void)
     return es_leave();
 }
 
-/* Other ranks had all the samples of these epochs within one step of this program. */
+/* Other ranks had all samples of these epochs within one step of this program. */
 static void test_any_number_of_epochs_may_end_within_a_step(void **state)
 {
     struct wire_message m = {.type = WIRE_SLICE, .flags = WIRE_NO_STEP | WIRE_EPOCH_LAST};
@@ -195,7 +195,8 @@ static int is_refused_late(void)
     return 0;
 }
 
-/* The kernel tells first that what the program said was not read, and then what the rank said. */
+/* The kernel first reports that the program's message was not read, and then delivers the
+ * rank's. */
 static void test_what_the_rank_said_last_is_heard_before_its_end(void **state)
 {
     struct standin r;

@@ -1,5 +1,5 @@
-/* Programs that are run for their answer (common/process/answer.c): what they print, say and end
- * with, whichever of these is missing. */
+/* Programs that are run for their answer (common/process/answer.c): their output, messages and exit
+ * code, whichever of these is missing. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* Archives of programs: what is read, what is refused with its name, and that the digest is of what
- * is in them. */
+/* Archives of programs: what is read, what is refused with its name, and that the digest covers the
+ * contents. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -132,7 +132,7 @@ static void files_and_folders_are_unpacked(void **state)
     free(t);
 }
 
-/* As docs/own-program-run.md says it, so that others can compute it. */
+/* As docs/own-program-run.md describes it, so that others can compute it. */
 static void the_digest_is_of_the_contents(void **state)
 {
     char first[ARCHIVE_HEX], other[ARCHIVE_HEX];

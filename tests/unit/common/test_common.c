@@ -69,7 +69,8 @@ static void a_buffer_stops_at_its_cap(void **state)
     buf_release(&b);
 }
 
-/* Formatted text is printed into the room that there is: at each edge of it, and beyond the cap. */
+/* Formatted text is printed into the available room: tested at each edge of it, and beyond the
+ * cap. */
 static void formatted_text_is_whole_wherever_it_ends(void **state)
 {
     char wanted[300];

@@ -1,5 +1,5 @@
-/* GPU statistics against a stand-in of the driver's library (tests/cuda/standin/nvml.c), which
- * stands beside the programs as libevenstep-nvml.so. */
+/* GPU statistics against a stand-in for the driver's library (tests/cuda/standin/nvml.c), which is
+ * in the programs' folder as libevenstep-nvml.so. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

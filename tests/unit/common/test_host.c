@@ -1,5 +1,5 @@
-/* The address under which a host is reached, by the subnet or the interface that it was given. The
- * loopback interface is there everywhere. */
+/* The address by which a host is reached, by the given subnet or interface. The loopback interface
+ * exists everywhere. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Memory and processors that there are (common/machine/memory.h, groups.h): the machine's, or what
- * the least of the control groups above this process leaves; pages of files count as unused. */
+/* Available memory and processors (common/machine/memory.h, groups.h): the machine's, or what the
+ * strictest control group above this process leaves. Pages of files count as free. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Which addresses are of this host or its link, however they are written. */
+/* Which addresses are of this host or its link, in every notation. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

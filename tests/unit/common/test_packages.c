@@ -1,5 +1,5 @@
-/* Packages of a host: versions compared by their numbers, and interpreters that tell what they
- * have, asked by a thread. A shell script stands in for an interpreter. */
+/* Packages of a host: versions compared by their numbers, and interpreters that report their
+ * packages to a thread. A shell script replaces an interpreter. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ static void versions_are_compared_by_number(void **state)
     assert_false(packages_at_least("2.1.9", "2.2"));
 }
 
-/* What packages_find says where python3 is this script; NULL: there is none. */
+/* The result of packages_find if python3 is this script; NULL: there is none. */
 static json_t *found_with(const char *script)
 {
     char folder[] = "/tmp/evenstep-test-XXXXXX", path[64], search[200];
@@ -77,7 +77,7 @@ static void the_real_one_answers(void **state)
 
 static const struct opt table[] = {INTERPRETERS_OPTION, {0}};
 
-/* A fresh interpreter that runs this script: a folder in out[], to be removed. */
+/* A new interpreter that runs this script: a folder in out[], to be removed. */
 static struct opt_values *given(const char *script, char folder[64])
 {
     char path[80], option[100];
@@ -92,7 +92,7 @@ static struct opt_values *given(const char *script, char folder[64])
     return o;
 }
 
-/* What is told once `ready` says so. */
+/* What is reported once `ready` is true. */
 static json_t *told(struct interpreters *i, bool (*ready)(const json_t *all))
 {
     for (double until = clock_now() + 60; clock_now() < until; clock_sleep(0.01)) {

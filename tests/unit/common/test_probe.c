@@ -1,5 +1,5 @@
-/* What a worker's program says of a device is what the coordinator and the agent read. A shell
- * script stands in for the program. */
+/* The coordinator and the agent read what a worker's program reports about a device. A shell script
+ * replaces the program. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

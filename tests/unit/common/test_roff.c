@@ -1,5 +1,5 @@
-/* Pages of the manual: what roff would take for a request or a command of its own is spelled out,
- * and lines end where an editor still shows them whole. */
+/* Manual pages: text that roff would take for a request or a command is escaped, and lines are
+ * short enough for an editor. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 #include "common/text/roff.h"
 
-/* What was written, which `want` is to be. */
+/* Compares what was written with `want`. */
 static char *page;
 static size_t page_bytes;
 
@@ -55,8 +55,8 @@ static void characters_of_several_bytes_are_numbers(void **state)
     expect_text("\xe2\x80", "\\[u0080]"); /* cut off: nothing behind it is read */
 }
 
-/* A line has 76 columns; a word that it has no room for begins the next one, where a dot is no
- * request either. What counts is how a word is spelled. */
+/* A line has 76 columns. A word that does not fit starts the next line, where a leading dot is no
+ * request either. The escaped length of a word counts. */
 static void a_line_ends_before_a_word_that_it_has_no_room_for(void **state)
 {
     static const char word[] = "a-word-of-thirty-columns-in-all"; /* dashes take two each */

@@ -250,7 +250,7 @@ static void another_key_or_another_kind_does_not_open_it(void **state)
     free(text);
 }
 
-/* A message that says this text, correctly signed. */
+/* A correctly signed message with this text. */
 static const char *signed_text(const struct sign_key *key, const char *text)
 {
     static char out[300];
@@ -320,7 +320,7 @@ static void a_peek_asks_for_no_key(void **state)
 
 /* ---- fresh, and once ------------------------------------------------------------------------- */
 
-/* A message of this time whose nonce is that digit 64 times. */
+/* A message with this time, whose nonce is that digit 64 times. */
 static int fresh(struct sign_seen *seen, char digit, int64_t at, int64_t now)
 {
     char nonce[SIGN_HEX];
@@ -363,7 +363,7 @@ static void a_message_is_at_most_a_minute_old_and_a_clock_at_most_a_minute_ahead
     sign_seen_release(&seen);
 }
 
-/* A message from ahead is remembered until its own minute is over, not until ours is. */
+/* A message from the future is remembered until its own minute is over, not until ours is. */
 static void what_is_forgotten_is_too_old_by_then(void **state)
 {
     struct sign_seen seen = {0};

@@ -1,6 +1,6 @@
-/* A private redis-server in a temporary folder, for the tests of store/. Each test file has one; it
- * is ended by its folder when the tests are over. Nothing here sleeps: conditions are waited for
- * with a deadline.
+/* A private redis-server in a temporary folder, for the tests of store/. Each test file has one;
+ * its folder is used to end it after the tests. Nothing here sleeps: tests wait for conditions with
+ * a deadline.
  */
 #ifndef TESTS_STORE_FIXTURE_H
 #define TESTS_STORE_FIXTURE_H
@@ -64,7 +64,7 @@ static inline int place_close(void **state)
     return 0;
 }
 
-/* A command that no program of ours sends. */
+/* A command that none of our programs sends. */
 static inline void raw(struct place *p, const char *command)
 {
     redisContext *c = redisConnectUnix(p->url + strlen("unix:"));
@@ -82,7 +82,7 @@ static inline json_t *json_of(const char *text)
     return j;
 }
 
-/* What a rank's pulse says, one thing at a time. */
+/* What a rank's pulse sends, one item at a time. */
 static inline int report_rows(struct store *s, const char *id, int rank, const struct row *rows,
                               int n, struct err *e)
 {
@@ -95,7 +95,7 @@ static inline int report_beat(struct store *s, const char *id, int rank, const j
     return store_report(s, id, rank, &(struct store_report){.beat = beat}, e);
 }
 
-/* The rows of one rank beyond its place. */
+/* The rows of one rank after a position. */
 static inline int rows_of(struct store *s, const char *id, int rank, char *last, int count,
                           store_rows_fn *fn, void *ctx, struct err *e)
 {
@@ -105,7 +105,7 @@ static inline int rows_of(struct store *s, const char *id, int rank, char *last,
     return store_rows_read(s, id, &ask, e);
 }
 
-/* What the i-th of these events says. */
+/* The contents of the i-th of these events. */
 static inline json_t *said_by(json_t *events, size_t i)
 {
     return json_of(json_string_value(json_object_get(json_array_get(events, i), "data")));

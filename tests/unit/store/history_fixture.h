@@ -1,4 +1,4 @@
-/* What tests of a history share: a folder of its own for each, rows, and series as JSON. */
+/* Shared by tests of a history: a new folder for each, rows, and series as JSON. */
 #ifndef TESTS_UNIT_STORE_HISTORY_FIXTURE_H
 #define TESTS_UNIT_STORE_HISTORY_FIXTURE_H
 

@@ -1,4 +1,4 @@
-/* What jobs had of nodes: each interval from a claim to its release counts once, on its days
+/* The nodes that jobs used: each interval from a claim to its release counts once, on its days
  * (store/claims.c). The clock is the test's. */
 #include "tests/unit/store/fixture.h"
 
@@ -26,7 +26,7 @@ static void claim(struct place *p, const char *node, const char *id)
     assert_int_equal(store_node_claim(p->store, node, id, &err_), CLAIM_OURS);
 }
 
-/* ms of the job on these days. */
+/* The job's ms on these days. */
 static int64_t used(struct place *p, const char *id, int64_t first, int64_t last)
 {
     json_t *all = store_accounting(p->store, first, last, &err_), *one;

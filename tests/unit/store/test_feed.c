@@ -53,7 +53,7 @@ static void rows_come_out_as_they_went_in_and_leave_once_trimmed(void **state)
     assert_int_equal(rows_of(s, id, 7, last, 4, see, &seen, &err_), -ERR_INVALID);
 }
 
-/* A coordinator that was updated reads what a worker of another version reports. */
+/* A coordinator that was updated reads the reports of a worker with another version. */
 static void rows_of_other_versions_are_taken_and_strange_entries_passed_over(void **state)
 {
     struct place *p = *state;
@@ -168,7 +168,7 @@ static void documents_and_events_are_published_together(void **state)
     json_decref(two);
 }
 
-/* Behind the largest of all ids Redis appends nothing. */
+/* After the largest possible id, Redis appends nothing. */
 static void a_stream_that_a_stranger_has_blocked_is_made_whole(void **state)
 {
     static const char *const largest = "18446744073709551615-18446744073709551615";

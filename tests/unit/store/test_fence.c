@@ -1,5 +1,5 @@
-/* One coordinator at a time (store/redis/fence.c): who gets the lease, and that whoever lost it
- * changes nothing more. */
+/* One coordinator at a time (store/redis/fence.c): which one gets the lease, and that a coordinator
+ * without it changes nothing. */
 #include "tests/unit/store/fixture.h"
 
 static const char first[] = "11111111111111111111111111111111",
@@ -55,8 +55,8 @@ static void a_lease_that_ran_out_is_taken_but_not_by_the_patient(void **state)
     OK(store_leader_give(p->store, second, &err_));
 }
 
-/* The host of the store had its clock an hour ahead. Whoever has the lease renews it as ever; once
- * it has ended, nobody waits for the hour to pass again. */
+/* The clock of the store's host was an hour ahead. The lease's holder renews it as usual; once the
+ * holder has ended, nobody has to wait for that hour to pass again. */
 static void a_clock_that_was_set_back_makes_no_lease_longer(void **state)
 {
     struct place *p = *state;
@@ -93,7 +93,7 @@ static void a_store_that_was_emptied_gives_no_old_token_again(void **state)
     OK(store_leader_give(p->store, first, &err_));
 }
 
-/* Everything that the turn of a scheduler changes. */
+/* Everything that a turn of the scheduler changes. */
 static void refused_all(struct place *p, const char *id)
 {
     char place[STORE_PLACE] = "0-0";

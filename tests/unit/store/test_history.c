@@ -1,4 +1,4 @@
-/* Rows on disk: what series say of them, however long the job. See test_history_files.c. */
+/* Rows on disk: the series of a job of any length. See test_history_files.c. */
 #include "tests/unit/store/history_fixture.h"
 
 #include "common/rng.h"
@@ -58,7 +58,7 @@ static void of_200000_rows_600_points_keep_every_extreme(void **state)
     json_decref(j);
 }
 
-/* The same answer whether the pyramid or the rows give it. */
+/* The answer is the same from the pyramid and from the rows. */
 static void any_cut_of_a_series_equals_what_its_rows_say(void **state)
 {
     enum { ROWS = 9000 };
@@ -151,8 +151,8 @@ static void updates_of_a_server_are_steps_of_their_own(void **state)
     history_close(h);
 }
 
-/* Of 13 steps the first only begins the time. Two workers have windows of four, three of six: two
- * gradients of each. */
+/* Of 13 steps, the first only starts the time. Two workers have windows of four steps, three of
+ * six: two gradients of each. */
 static void a_rate_is_over_two_gradients_of_every_asynchronous_worker(void **state)
 {
     static const char *const nodes[] = {"a", "b", "c"};
@@ -212,7 +212,7 @@ static void all_names_every_series_once(void **state)
     json_decref(j);
 }
 
-/* A chart of many nodes has a few points of each; the job's own curve keeps its own. */
+/* A chart of many nodes has few points of each; the job's own curve keeps all of its points. */
 static void nodes_share_a_budget_of_points(void **state)
 {
     static const char *const nodes[] = {"fast", "slow"};

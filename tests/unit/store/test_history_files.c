@@ -1,4 +1,4 @@
-/* Rows on disk: the files of a history after torn writes, lost summaries and restarts, and those of
+/* Rows on disk: the files of a history after torn writes, lost summaries and restarts, and files of
  * other versions. */
 #include "tests/unit/store/history_fixture.h"
 
@@ -225,8 +225,8 @@ static void lost_or_damaged_summaries_are_made_again(void **state)
     free(after);
 }
 
-/* Where every step is of one worker, a restart with fewer of them must not forget those that the
- * others had not passed. */
+/* If every step is of one worker, a restart with fewer workers must not forget rows of steps that
+ * the others had not passed. */
 static void a_restart_with_fewer_workers_keeps_the_steps_of_all(void **state)
 {
     static const char *const left[] = {"a", "c"}, *const all[] = {"a", "b", "c"};
@@ -304,7 +304,7 @@ static void write_meta(const char *text)
     OK(proc_write_file(path, text, strlen(text), 0644, &err_));
 }
 
-/* As long as this version's rows are those of the first one, this is a history like any other;
+/* While this version's rows equal those of the first version, this is a history like any other;
  * test_guides.py runs it in a tree whose rows are longer. */
 static void a_history_of_the_first_version_is_gone_on_with_in_its_format(void **state)
 {

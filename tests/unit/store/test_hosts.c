@@ -1,5 +1,5 @@
-/* Hosts with agents (store/hosts.c): who offers a name, how old a heartbeat is, boxes of messages,
- * leases, and what was refused.
+/* Hosts with agents (store/hosts.c): which agent offers a name, how old a heartbeat is, boxes of
+ * messages, leases, and refusals.
  */
 #include "tests/unit/store/fixture.h"
 
@@ -34,7 +34,7 @@ static void a_host_is_as_it_was_put_with_the_age_of_its_heartbeat(void **state)
     json_decref(got);
 }
 
-/* Its heartbeat's time is put back, so nothing is waited for. */
+/* The heartbeat's time is set back, so the test waits for nothing. */
 static void a_host_whose_heartbeat_is_old_is_lost_and_its_name_is_free(void **state)
 {
     OK(put("gamma", "one"));

@@ -1,5 +1,5 @@
-/* Keys of the store: the list in store/redis/keys.def is whole. What is written is in it, what a
- * job has goes with it, and users of Redis may touch what their role needs and nothing else. */
+/* Keys of the store: the list in store/redis/keys.def is complete. It contains every written key, a
+ * job's keys are deleted with it, and users of Redis may access exactly what their role needs. */
 #include "store/sweeps.h"
 #include "store/webhooks.h"
 #include "tests/unit/store/fixture.h"
@@ -16,7 +16,7 @@
 
 static const char *const spec_text = "{\"name\":\"keys\"}";
 
-/* The answer to a command, whose words have single spaces between them. */
+/* The answer to a command whose words are separated by single blanks. */
 static redisReply *ask(struct place *p, const char *command)
 {
     enum { WORDS = 64 };
@@ -59,7 +59,7 @@ static bool is_listed(const char *key)
     return false;
 }
 
-/* How many keys there are, and in `strange` one that is not in the list, or "". */
+/* How many keys there are; `strange` gets one that is not in the list, or "". */
 static int look_at_keys(struct place *p, char strange[STORE_KEY])
 {
     redisReply *r = ask(p, "KEYS *");
@@ -74,7 +74,7 @@ static int look_at_keys(struct place *p, char strange[STORE_KEY])
     return n;
 }
 
-/* Everything that the store can write of a job. */
+/* Writes everything that the store can write about a job. */
 static void write_a_job(struct store *s, const char *id)
 {
     json_t *doc = json_of("{\"a\":1}");
@@ -177,7 +177,7 @@ static void a_key_that_is_not_in_the_list_is_noticed(void **state)
     assert_true(is_listed("es:job:0123456789abcdef:rows:17"));
 }
 
-/* A text in quotes that begins as a key does. */
+/* A quoted text that begins like a key. */
 static bool spells_a_key(const char *text)
 {
     for (const char *at = text; (at = strstr(at, "es:")); at++) {
@@ -188,7 +188,7 @@ static bool spells_a_key(const char *text)
     return false;
 }
 
-/* Else a key could be written that nobody deletes. */
+/* Otherwise a key could be written that is never deleted. */
 static void no_file_but_the_list_spells_a_key(void **state)
 {
     static const char *const files_of[] = {
@@ -213,7 +213,7 @@ static void no_file_but_the_list_spells_a_key(void **state)
 
 /* ---- users of Redis -------------------------------------------------------------------------- */
 
-/* May the user call this? Asked of Redis itself. */
+/* May the user make this call? Redis itself is asked. */
 static bool may(struct place *p, const char *user, const char *command)
 {
     char text[400];

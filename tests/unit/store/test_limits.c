@@ -1,5 +1,5 @@
-/* Where the store's calls end: one event, one row, a Redis that refuses to write, a connection that
- * is gone between two calls.
+/* Limits of the store's calls: one event, one row, a Redis that refuses to write, a connection that
+ * is lost between two calls.
  */
 #include "tests/unit/store/fixture.h"
 
@@ -34,7 +34,7 @@ static void a_gap_is_told_also_where_a_single_event_is_left(void **state)
     json_decref(got);
 }
 
-/* A history that was closed after its first row knows it again: that row is not taken twice. */
+/* A history that was closed after its first row recognises that row: it is not taken twice. */
 static void the_first_row_is_known_to_the_next_process(void **state)
 {
     struct place *p = *state;
@@ -57,7 +57,7 @@ static void the_first_row_is_known_to_the_next_process(void **state)
     }
 }
 
-/* Steps of a long job are turned into samples by a table of some of them; between its places the
+/* Steps of a long job are converted to samples by a table of some steps. Between its entries the
  * line is straight, and with one minibatch it is straight everywhere. */
 static void a_chart_by_samples_of_a_long_job_is_the_chart_by_steps(void **state)
 {
@@ -120,7 +120,7 @@ static void a_redis_without_memory_refuses_what_writes_and_says_so(void **state)
     OK(store_lease_set(p->store, "x", 60, &err_));
 }
 
-/* As after a restart of Redis: that costs no call. */
+/* As after a restart of Redis, which fails no call. */
 static void a_connection_that_was_closed_meanwhile_is_opened_again(void **state)
 {
     struct place *p = *state;
@@ -132,7 +132,7 @@ static void a_connection_that_was_closed_meanwhile_is_opened_again(void **state)
     }
 }
 
-/* Whoever may write heartbeats fills the hash; what the coordinator reads of it stays small. */
+/* A writer of heartbeats fills the hash; what the coordinator reads of it stays small. */
 static void heartbeats_of_no_rank_and_huge_ones_are_not_read(void **state)
 {
     struct place *p = *state;

@@ -1,4 +1,4 @@
-/* Lists of jobs: order, filters, and pages that together give every job once. */
+/* Lists of jobs: order, filters, and pages that together contain every job once. */
 #include "tests/unit/store/fixture.h"
 
 #include "common/json/jsonx.h"
@@ -24,7 +24,7 @@ static int some_jobs(void **state)
     return 0;
 }
 
-/* All pages of what is asked; checks that no page is longer than `limit`. */
+/* All pages of a request; checks that no page is longer than `limit`. */
 static json_t *walk_query(struct store *s, struct job_query query)
 {
     json_t *all = json_array();
@@ -124,7 +124,7 @@ static void what_is_no_state_sort_or_cursor_is_said(void **state)
 
 /* ---- tags, conditions, orders ---------------------------------------------------------------- */
 
-/* Job i has the strategy sync or asgd, the tag t0 to t2, and, but for every fifth, an accuracy. */
+/* Job i has the strategy sync or asgd, a tag t0 to t2 and, except every fifth job, an accuracy. */
 static int labelled_jobs(void **state)
 {
     if (place_open(state)) {
@@ -208,7 +208,7 @@ static void conditions_on_settings_and_metrics_must_all_hold(void **state)
     json_decref(named);
 }
 
-/* In either direction, over pages, each job once; jobs without the value are the last ones. */
+/* In either direction, over pages, each job comes once; jobs without the value come last. */
 static void jobs_are_sorted_by_a_metric_and_those_without_it_come_last(void **state)
 {
     struct store *s = ((struct place *)*state)->store;

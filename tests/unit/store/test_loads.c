@@ -1,4 +1,4 @@
-/* How busy nodes were: readings of this host, their means, and what the store keeps of them. */
+/* How busy nodes were: readings of this host, their means, and what the store keeps. */
 #include "tests/unit/store/fixture.h"
 
 #include "job/documents/hosts/load.h"
@@ -67,7 +67,7 @@ static void a_load_is_read_as_it_was_printed(void **state)
     }
 }
 
-/* The store's own clock says when; each tier has its list. */
+/* The store's own clock sets the time; each tier has its list. */
 static void the_store_keeps_the_last_ones_with_its_own_time(void **state)
 {
     struct place *p = *state;
@@ -110,7 +110,7 @@ static void add(struct place *p, const char *key, double ms, const char *figures
     raw(p, command);
 }
 
-/* 2 s where they are kept, before that minutes, before that ten of them. */
+/* Every 2 s while those are kept, before that every minute, before that every ten minutes. */
 static void coarse_means_stand_before_the_fine_ones(void **state)
 {
     struct place *p = *state;

@@ -1,5 +1,5 @@
-/* The private redis-server: found again, started anew after a kill, in long folders, and with
- * everything it had accepted. */
+/* The private redis-server: it is found again, restarted after a kill, works in long folders, and
+ * keeps everything that it had accepted. */
 #include "tests/unit/store/fixture.h"
 
 #include <fcntl.h>

@@ -1,6 +1,5 @@
 /* A track of rows and its levels (store/history/pyramid.c): the levels are a pure function of the
- * rows, however often the writer was closed and opened, wherever it was, and whatever level was
- * lost.
+ * rows, however often and wherever the writer was closed and opened, and whichever level was lost.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +38,7 @@ static int teardown(void **state)
     return proc_remove_tree(dir, NULL);
 }
 
-/* Its loss is drawn; extremes stand where buckets of each level begin and end. */
+/* A row with a drawn loss; extremes are at the ends of each level's buckets. */
 static struct row a_row(int64_t i)
 {
     struct row row = {.step = i + 1,
@@ -51,7 +50,7 @@ static struct row a_row(int64_t i)
     return row;
 }
 
-/* Rows from `from` to below `to`, by a writer that is opened for them. */
+/* Writes rows `from` to below `to`, with a writer that is opened for them. */
 static void write_rows(const char *base, int64_t from, int64_t to)
 {
     struct pyramid_writer *w = malloc(sizeof *w);
@@ -123,7 +122,7 @@ static void a_writer_that_is_opened_again_makes_the_same_files(void **state)
     }
 }
 
-/* The levels follow from the rows: any of them may be cut off, anywhere. */
+/* The levels follow from the rows: any of them may be cut anywhere. */
 static void levels_that_are_behind_their_rows_are_caught_up(void **state)
 {
     (void)state;
@@ -180,7 +179,7 @@ static void a_range_is_the_sum_of_its_rows(void **state)
     free(r);
 }
 
-/* A file that was cut while it was read: the caller is told, and gets zeroes. */
+/* A file was cut while it was read: the caller hears of it, and gets zeros. */
 static void a_read_that_fails_is_told(void **state)
 {
     struct pyramid_reader *r = malloc(sizeof *r);

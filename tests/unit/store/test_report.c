@@ -1,4 +1,4 @@
-/* A turn of a rank's pulse (store/jobs/report.c): what a round trip carries up and brings back. */
+/* A turn of a rank's pulse (store/jobs/report.c): what a round trip carries up and brings down. */
 #include "tests/unit/store/fixture.h"
 
 #include "job/row.h"

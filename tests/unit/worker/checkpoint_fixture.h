@@ -1,5 +1,5 @@
-/* A job's folder and the state of its training, to be written and read again: what the tests of
- * checkpoints and of artifacts share. */
+/* Shared by the tests of checkpoints and artifacts: a job's folder, and the state of its training
+ * to be written and read again. */
 #ifndef TESTS_UNIT_WORKER_CHECKPOINT_FIXTURE_H
 #define TESTS_UNIT_WORKER_CHECKPOINT_FIXTURE_H
 
@@ -7,7 +7,7 @@
 
 #include "worker/checkpoint/checkpoint.h"
 
-/* A folder, and a job of a small network whose training has come somewhere. */
+/* A folder, and a job of a small network that has trained for a while. */
 struct place {
     char *dir;
     struct jobspec *spec;
@@ -74,7 +74,7 @@ static void write_at(struct place *p, int64_t version, int keep, char path[4096]
     OK(checkpoint_write(p->dir, p->spec, p->state, keep, path, 4096, &err_));
 }
 
-/* A test with a place of its own */
+/* A test with its own place */
 #define TEST_(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 #endif

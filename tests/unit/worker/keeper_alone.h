@@ -1,6 +1,6 @@
-/* A keeper without ranks (worker/exchange/lockstep/survival/survivors.h): what it sends is noted,
- * and a message to a process that is dead never gets through. What the coordinator says is a
- * script, and what it is told is noted. */
+/* A keeper without ranks (worker/exchange/lockstep/survival/survivors.h). What it sends is
+ * recorded, and a message to a dead process never arrives. The coordinator's orders are a script,
+ * and the keeper's reports to it are recorded. */
 #ifndef TESTS_UNIT_WORKER_KEEPER_ALONE_H
 #define TESTS_UNIT_WORKER_KEEPER_ALONE_H
 
@@ -25,7 +25,7 @@ static struct wire {
     int n_given_up;
 } wire;
 
-static struct coordinator { /* what it says, and what it was told */
+static struct coordinator { /* its orders, and what it was told */
     int seats[W], lost[W], n_lost;
     struct told {
         int who, others;
@@ -169,7 +169,7 @@ static inline void dies(int rank)
     coordinator.lost[coordinator.n_lost++] = rank;
 }
 
-/* All that were lost are to take part again, once they have joined. */
+/* All lost workers are to take part again, once they have joined. */
 static inline void is_started_again(int rank)
 {
     coordinator.seats[rank]++;
@@ -181,7 +181,7 @@ static inline void is_started_again(int rank)
 
 static struct silent at_home; /* rank and size */
 
-/* Of a run of four workers that began from step 3, with 10 samples. */
+/* Of a run of four workers that started from step 3, with 10 samples. */
 static inline void serve(void)
 {
     const struct run_state from = {.version = 3, .applied_samples = 10};
@@ -216,7 +216,7 @@ static inline void look(void)
     OK(survivors_look(&keeper.s, &err_));
 }
 
-/* It looks as often as it does while it waits. */
+/* Makes it check as often as it does while it waits. */
 static inline void look_for(double seconds)
 {
     for (double until = wire.now + seconds; wire.now < until;) {

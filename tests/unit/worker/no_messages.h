@@ -1,4 +1,4 @@
-/* A transport that sends nothing: for what a rank decides by itself. */
+/* A transport that sends nothing, for decisions that a rank makes by itself. */
 #ifndef TESTS_UNIT_WORKER_NO_MESSAGES_H
 #define TESTS_UNIT_WORKER_NO_MESSAGES_H
 
@@ -6,7 +6,7 @@
 
 struct silent {
     struct transport t;
-    int number, size; /* this rank, and how many there are */
+    int number, size; /* this rank; number of ranks */
 };
 
 static int number_of(struct transport *t)

@@ -1,5 +1,5 @@
-/* Small PNG and JPEG files for tests: PNG put together here from its chunks, so that any kind of it
- * can be had, JPEG by libjpeg. */
+/* Small PNG and JPEG files for tests. PNGs are assembled here from their chunks, so that every kind
+ * can be made; JPEGs come from libjpeg. */
 #ifndef TESTS_UNIT_WORKER_PICTURES_H
 #define TESTS_UNIT_WORKER_PICTURES_H
 
@@ -37,7 +37,7 @@ struct png_form {
     int height, width, bits, kind; /* bits of a channel; PNG_GREY, … */
 };
 
-/* rows[height][row_bytes] as PNG has them, unfiltered; `palette`: RGB of `colours`, or NULL. */
+/* rows[height][row_bytes] in PNG's layout, unfiltered; `palette`: RGB of `colours`, or NULL. */
 static inline void make_png(struct file *f, struct png_form form, const uint8_t *rows,
                             size_t row_bytes, const uint8_t *palette, int colours)
 {

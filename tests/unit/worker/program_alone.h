@@ -1,4 +1,4 @@
-/* A rank's half of the talk with its program (worker/program/step), without either process: the
+/* A rank's half of the talk with its program (worker/program/step), without either process. The
  * test is the program, at the other end of the socket. */
 #ifndef TESTS_UNIT_WORKER_PROGRAM_ALONE_H
 #define TESTS_UNIT_WORKER_PROGRAM_ALONE_H
@@ -95,7 +95,7 @@ static inline void says_text(uint32_t type, uint32_t flags, const char *text)
     close(fd);
 }
 
-/* What it hears next; type 0: nothing. */
+/* The next message to the program; type 0: none. */
 static inline struct wire_message hears(void)
 {
     struct wire_message m = {0};

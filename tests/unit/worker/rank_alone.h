@@ -1,5 +1,5 @@
-/* What tests of one rank's strategy give it where nothing matters: a host, operations that are
- * stepped as they start, a coordinator that asks for nothing. */
+/* Defaults for tests of one rank's strategy: a host, operations that make progress as they start, a
+ * coordinator that asks for nothing. */
 #ifndef TESTS_UNIT_WORKER_RANK_ALONE_H
 #define TESTS_UNIT_WORKER_RANK_ALONE_H
 

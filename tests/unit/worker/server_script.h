@@ -13,7 +13,7 @@
 
 enum { W = 4, SAMPLES = 64, TEST_SAMPLES = 300, EPOCHS = 3, FLOATS = 64 };
 
-/* What a worker is doing when it dies. */
+/* The activity in which a worker dies. */
 enum death { COMPUTING, IN_ITS_PUSH, WAITING, EVALUATING, ALIVE };
 
 struct script {
@@ -28,14 +28,14 @@ struct script {
     int next;              /* rank that pushes next, if it can */
     int pushes, looks;     /* gradients so far; waits in vain */
     enum death how[W];
-    int when[W];                    /* after so many pushes of all */
-    int back[W];                    /* it comes back after so many; 0: never */
-    bool falls_at_door[W], fell[W]; /* the first that is let in dies then, and a second one comes */
+    int when[W];                    /* after this many pushes of all workers */
+    int back[W];                    /* it comes back after this many; 0: never */
+    bool falls_at_door[W], fell[W]; /* the first process let in dies then, and a second one comes */
     int seats[W], n_back, waits;
-    int on_its_way; /* looks at the door before it is there */
-    int away;       /* waits in vain until it is started again */
+    int on_its_way; /* checks of the door before it arrives */
+    int away;       /* failed waits until it is restarted */
     int away_until; /* … of `looks` */
-    bool stale;     /* a gradient was */
+    bool stale;     /* a gradient was stale */
     int torn;       /* rank whose gradient stops in the middle; -1 */
     int declared[W], n_declared;
     struct departure left[W];
@@ -80,7 +80,7 @@ static void declare(struct script *s, int rank)
     s->declared[s->n_declared++] = rank;
 }
 
-/* Kills whoever is to die now, and does what it is to die in. */
+/* Kills the workers that are to die now, after what they are to die in. */
 static void kill_some(struct script *s)
 {
     for (int r = 0; r < W; r++) {
@@ -94,7 +94,7 @@ static void kill_some(struct script *s)
     }
 }
 
-/* A program's loader has read the slice that was announced: it gets that one and no other. */
+/* A program's loader has read the announced slice: it gets that slice and no other. */
 static void take_announced(struct script *s, int r)
 {
     const struct slice *due = &s->announced[r], *is = &s->replies[r].slice;
@@ -121,7 +121,7 @@ static bool gives_state(struct script *s)
     return false;
 }
 
-/* The next push of a worker that computes; false: none does. */
+/* The next push of a computing worker; false: none computes. */
 static bool next_push(struct script *s)
 {
     kill_some(s);
@@ -286,7 +286,7 @@ static int tell_lost(void *ctx, int *out)
     return s->n_declared;
 }
 
-/* One that is to be started again is not lost any more. */
+/* A worker that will be restarted is no longer lost. */
 static int tell_seats(void *ctx, int *out)
 {
     struct script *s = ctx;

@@ -1,5 +1,5 @@
-/* When a strategy evaluates and writes checkpoints (worker/exchange/agenda.c): by epochs, by steps
- * or by seconds, once for each boundary however far a step goes, and on from where a restart was.
+/* When a strategy evaluates and writes checkpoints (worker/exchange/agenda.c): by epochs, steps or
+ * seconds, once per boundary however long a step is, and continuing after a restart.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* Artifacts and what a job starts from (`init`): the tensors and figures of a file, and each tensor
- * that is missing, left over, misshapen or of another head is named; a header that lies is refused.
+/* Artifacts, and starting from a file (`init`): its tensors and figures. Messages name each tensor
+ * that is missing, extra, misshapen or of another head; a header with false sizes is refused.
  */
 #include "checkpoint_fixture.h"
 

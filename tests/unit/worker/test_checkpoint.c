@@ -1,5 +1,5 @@
-/* Checkpoints: what is written comes back bit for bit, with the workers' own states; what is torn,
- * altered or of another network is passed over; the disk may be full. */
+/* Checkpoints: what was written comes back bit for bit, with the workers' own states. Torn or
+ * altered files, and those of another network, are skipped; the disk may be full. */
 #include "checkpoint_fixture.h"
 
 #include <dirent.h>
@@ -99,7 +99,7 @@ static void an_altered_or_torn_checkpoint_is_passed_over_for_the_one_before(void
     checkpoint_release(&c);
 }
 
-/* What the file says after one of its bytes became another. */
+/* The message about the file after one of its bytes was changed. */
 static int open_altered(const char *dir, const char *bytes, size_t n, size_t at, char change)
 {
     struct safetensors s;
@@ -171,7 +171,7 @@ static void a_checkpoint_that_was_cut_at_any_byte_is_passed_over_for_the_one_bef
     free(bytes);
 }
 
-/* A limit on the size of files, as a disk that is full sets one. */
+/* Limits the size of files, like a full disk. */
 static void when_the_disk_is_full_the_old_checkpoint_stays_and_the_error_says_why(void **state)
 {
     struct place *p = *state;
@@ -206,7 +206,7 @@ static void when_the_disk_is_full_the_old_checkpoint_stays_and_the_error_says_wh
     free(names);
 }
 
-/* By a keeper that was killed: a child that dies as soon as its file is there. */
+/* As a killed keeper leaves it: a child dies as soon as its file exists. */
 static void leave_half_written(struct place *p, const char *folder)
 {
     char path[4096];

@@ -1,5 +1,6 @@
-/* CIFAR's binary version: records become samples, from files, packed files, the archive's folder
- * and the archive; torn, short, mislabelled and swapped files are refused by name and byte. */
+/* CIFAR's binary version: records become samples, from files, compressed files, the archive's
+ * folder and the archive. Torn, short, mislabelled and swapped files are refused; messages name
+ * file and byte. */
 #include "fixture.h"
 
 #include <zlib.h>
@@ -57,7 +58,7 @@ static size_t records(uint8_t *out, int first, int n, int label_bytes, int class
 
 static uint8_t scratch[64 * (RECORD + 1)];
 
-/* Two samples a file, counted on over the training files; the test file begins at 10. */
+/* Two samples per file, numbered over the training files; the test file starts at 10. */
 static void put_cifar_10(const char *dir, bool packed)
 {
     for (int i = 0; i < 6; i++) {
@@ -318,7 +319,7 @@ static void a_digest_is_computed_once_and_again_when_a_file_changes(void **state
     assert_string_not_equal(digest_of(list), first);
     assert_int_equal(json_integer_value(json_object_get(json_array_get(list, 0), "samples")), 11);
     json_decref(list);
-    put_file(p->root, "cache.json", "[1, {]", 6); /* a broken cache is none */
+    put_file(p->root, "cache.json", "[1, {]", 6); /* a broken cache is ignored */
     list = dataset_list(p->root, cache, 30, &err_);
     assert_int_equal(json_array_size(list), 1);
     json_decref(list);

@@ -1,4 +1,4 @@
-/* Where a data set may be: beneath a data root, also behind a link that the operator put there, and
+/* Where a data set may be: below a data root, also through a link that the operator made there, and
  * nowhere else. */
 #include "roots.h"
 
@@ -29,7 +29,7 @@ static void a_path_that_leads_outside_is_refused_symbolic_links_included(void **
           "cannot find '/etc/passwd'");
 }
 
-/* Usual for large disks. */
+/* Common for large disks. */
 static void an_operators_link_directly_beneath_a_root_leads_where_it_does(void **state)
 {
     struct place *p = *state;

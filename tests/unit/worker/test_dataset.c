@@ -1,5 +1,5 @@
-/* Data sets: what is read, what is refused with which sentence, and that no path leads outside its
- * folders. */
+/* Data sets: which files are read, which are refused with which message, and that no path leads
+ * outside its folders. */
 #include "roots.h"
 
 #include <zlib.h>

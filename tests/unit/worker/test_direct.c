@@ -1,5 +1,5 @@
-/* Reads past the page cache (worker/data/files/direct.c): each gives the bytes that were asked for,
- * in the order of asking; those that nobody takes, and a file that is cut, cost no wrong byte. */
+/* Reads past the page cache (worker/data/files/direct.c): each returns the requested bytes, in the
+ * order of requests. Reads that are not taken, and a file that is cut, never cause a wrong byte. */
 #include "fixture.h"
 
 #include <fcntl.h>
@@ -51,7 +51,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* A file system, or a container, may have no such reads. */
+/* A file system or a container may not allow such reads. */
 static void need_them(const struct place *p)
 {
     if (p->fd < 0 || !p->d) {

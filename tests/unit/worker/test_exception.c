@@ -1,9 +1,9 @@
-/* The exception of Python that ended a program, in the traceback that it printed. */
+/* Finds the Python exception that ended a program in the traceback that it printed. */
 #include "tests/unit/worker/fixture.h"
 
 #include "worker/program/child/exception.h"
 
-/* What is told after these lines, with newlines between them. */
+/* What is reported after these lines, which newlines separate. */
 static const char *told(const char *lines)
 {
     static char out[600];

@@ -1,6 +1,6 @@
 /* Folders of pictures as a data set (worker/data/images): which files belong to it, and that its
- * samples are the same however they are decoded: ahead into the host's cache, or by several threads
- * when they are asked for. */
+ * samples are equal however they are decoded: ahead into the host's cache, or on demand by several
+ * threads. */
 #include "cached_set.h"
 #include "pictures.h"
 
@@ -34,7 +34,7 @@ static void put_bytes(const struct place *p, const char *folder, const char *nam
     put_file(path, name, bytes, n);
 }
 
-/* A picture of its own colours, wider than high. */
+/* A picture in its own colours, wider than high. */
 static void put_picture(const struct place *p, const char *folder, const char *name, int number)
 {
     static struct file f;
@@ -193,7 +193,7 @@ static void samples_depend_on_seed_epoch_and_index_alone(void **state)
     dataset_release(&d);
 }
 
-/* A limit too small for the decoded pictures: they are decoded when they are used. */
+/* A limit too small for the decoded pictures: they are decoded on use. */
 static void a_cache_without_room_is_done_without(void **state)
 {
     struct place *p = *state;

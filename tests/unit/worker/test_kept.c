@@ -1,5 +1,5 @@
-/* What the next process of a program starts from, after one that copied its parameters before its
- * step (worker/program/step/kept.c, WIRE_KEEP). With real programs: tests/own-program. */
+/* Where the next process of a program starts, after a process that copied its parameters before its
+ * step (worker/program/step/kept.c, WIRE_KEEP). tests/own-program has real programs. */
 #include "tests/unit/worker/program_alone.h"
 
 static struct wire_shared shared;
@@ -48,7 +48,7 @@ static void a_step_is_made_once_the_next_slice_has_begun(void **state)
     assert_true(kept[0] == 7 && rank.g.own_step == NO_STEP && rank.g.begun_last == 5);
 }
 
-/* What it said of slice 5 was not heard: that slice is due again. */
+/* Its message about slice 5 did not arrive: that slice is due again. */
 static void a_step_that_nobody_heard_of_did_not_happen(void **state)
 {
     (void)state;

@@ -1,15 +1,15 @@
-/* Samples of lost workers come again: positions of an epoch that got longer lead to each sample
- * once, and a state may be saved where all that lies before it is computed. */
+/* Samples of lost workers come again: positions of the longer epoch lead to each sample once, and a
+ * state may be saved where everything before it has been computed. */
 #include "fixture.h"
 
 #include "worker/exchange/leftovers.h"
 
 enum { SAMPLES = 40, MOST = 80 };
 
-/* What an epoch with two losses hands out: positions without what was lost, in order of cuts. */
+/* What an epoch with two losses hands out: positions without the lost ones, in order of cuts. */
 struct epoch {
     struct leftovers left;
-    bool lost[MOST]; /* positions that nobody computes */
+    bool lost[MOST]; /* positions that no worker computes */
     int64_t length;
 };
 
@@ -90,7 +90,8 @@ static void a_state_is_saved_where_nothing_before_it_is_missing(void **state)
     leftovers_release(&l);
 }
 
-/* Two losses in epoch 3, the second behind its end, and one in epoch 4 while that comes again. */
+/* Two losses in epoch 3, the second one after its end, and one in epoch 4 while that one comes
+ * again. */
 static void what_an_ended_epoch_lacks_comes_in_the_next_one(void **state)
 {
     (void)state;

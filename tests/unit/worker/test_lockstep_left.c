@@ -39,8 +39,8 @@ static void begin(struct rank *r, int number, int ahead, const struct jobspec *s
 struct run {
     struct rank ranks[W];
     bool gone[W];
-    int second;                 /* is lost behind the first one; -1: none */
-    int times[EPOCHS][SAMPLES]; /* that a sample was in a step that was made */
+    int second;                 /* lost after the first one; -1: none */
+    int times[EPOCHS][SAMPLES]; /* how often a sample was in a step that was made */
     unsigned seed;
 };
 
@@ -69,14 +69,14 @@ static void train(struct run *x, int i)
     (void)x;
 }
 
-/* All that are there make the step that they began; the lost one's gradient is in it or not. */
+/* All present ranks make the step that they began, with or without the lost rank's gradient. */
 static void make(struct run *x, int i)
 {
     count(x, &x->ranks[i]);
     lockstep_done(&x->ranks[i].l);
 }
 
-/* One is lost: 0, or the error, the same on all that are left. */
+/* One rank is lost. Returns 0, or the error, which is the same on all remaining ranks. */
 static int lose(struct run *x, int dead)
 {
     static const int sizes[W][SPEC_WORKERS] = {
@@ -107,8 +107,8 @@ static void hear_of(struct rank *r, const int *dead, int n, int each)
     lockstep_adopt(&r->l, 1 + n, sizes);
 }
 
-/* One of two lacks the sums of step `at`, and the second is lost while it gives them: the sums come
- * from the other one, and it hears of both losses at once. */
+/* One of two ranks lacks the sums of step `at`, and the other one is lost while it gives them: the
+ * sums come from a third rank, and the first hears of both losses at once. */
 static int lose_both(struct run *x, const int *dead)
 {
     int late = draw(x, 2), nth = 0;
@@ -133,8 +133,8 @@ static int lose_both(struct run *x, const int *dead)
     return 0;
 }
 
-/* Step `at` is under way: either no one has its sums, so it is made without the dead one; or some
- * have, and have begun the next one, while the others are given them. */
+/* Step `at` is under way. Either no rank has its sums, so it is made without the dead rank; or some
+ * have them and have begun the next step, while the others receive them. */
 static int lose_within(struct run *x, int dead)
 {
     bool further[W] = {false};
@@ -163,7 +163,7 @@ static int lose_within(struct run *x, int dead)
     return rc;
 }
 
-/* The next process of that rank takes over where `giver` stands. */
+/* The next process of that rank takes over the position of `giver`. */
 static void enter(struct run *x, int dead, const struct rank *giver)
 {
     struct rank *r = &x->ranks[dead];
@@ -183,8 +183,8 @@ static void enter(struct run *x, int dead, const struct rank *giver)
     x->gone[dead] = false;
 }
 
-/* Step `at` is under way: no one has its sums, or all have, and some have begun the next one. From
- * one that is furthest the newcomer gets where all are. */
+/* Step `at` is under way: no rank has its sums, or all have, and some have begun the next step. The
+ * newcomer gets everybody's position from a rank that is furthest. */
 static void come_back(struct run *x, int dead)
 {
     static const int sizes[SPEC_WORKERS] = {4, 5, 4, 3};
@@ -267,8 +267,8 @@ static void check_each_once(const struct run *x)
 
 enum { EPOCH_STEPS = 7 }; /* the last one of 8 samples */
 
-/* Worker `dead` is lost in step `at`, and back in step `back`; `second` is lost behind it; -1: it
- * is not. */
+/* Worker `dead` is lost in step `at` and back in step `back`; `second` is lost after it; -1: not at
+ * all. */
 static void run_of(const struct jobspec *spec, int ahead, int at, int back, int dead, int second,
                    unsigned seed)
 {

@@ -1,7 +1,7 @@
-/* What lockstep strategies do about a worker that dies or comes back, piece by piece
- * (docs/decisions/0022, 0036, 0062, 0063): a replica that is put back to the begin of its step, or
- * to an average, bit by bit. The keeper's decision: test_verdict.c. With real ranks and kill -9:
- * tests/survival/test_lost_worker.py. */
+/* What lockstep strategies do when a worker dies or comes back, piece by piece
+ * (docs/decisions/0022, 0036, 0062, 0063): a replica goes back to the start of its step, or to an
+ * average, bit by bit. test_verdict.c has the keeper's decision, tests/survival/test_lost_worker.py
+ * real ranks and kill -9. */
 #include "fixture.h"
 #include "no_messages.h"
 
@@ -137,8 +137,8 @@ static void note_undone(void *ctx, int staleness, int64_t steps, int64_t samples
     undone[2]++;
 }
 
-/* Of which one was told and one had no samples; what an average would keep is changed by each. The
- * first one's slice. */
+/* One step was reported and one had no samples; each changes what an average would keep. Returns
+ * the first one's slice. */
 static struct slice make_three_steps(struct lockstep *l, struct rollback *back,
                                      struct dev_replica *r)
 {
@@ -157,7 +157,7 @@ static struct slice make_three_steps(struct lockstep *l, struct rollback *back,
     return first;
 }
 
-/* A worker at the start of a run, of four. */
+/* One of four workers at the start of a run. */
 struct place {
     struct jobspec *spec;
     struct device *dev;
@@ -204,7 +204,7 @@ static void leave(struct place *p)
     drop_spec(p->spec);
 }
 
-/* Three steps behind an average, with an evaluation that passed a boundary. */
+/* Three steps after an average, with an evaluation that passed a boundary. */
 static void all_is_as_it_was_at_the_average(void **state)
 {
     (void)state;
@@ -242,7 +242,7 @@ static void all_is_as_it_was_at_the_average(void **state)
     leave(&p);
 }
 
-/* Of one that has just come back: its rows stand there, too. */
+/* A worker that has just come back: its rows stand there too. */
 static void steps_without_samples_are_undone_too(void **state)
 {
     (void)state;
@@ -260,7 +260,8 @@ static void steps_without_samples_are_undone_too(void **state)
     leave(&p);
 }
 
-/* As others have kept it, of whose averages it is the seventh: it goes back there later. */
+/* The state that others have kept, whose seventh average it is; the worker goes back there
+ * later. */
 static void who_comes_back_keeps_what_it_was_given(void **state)
 {
     (void)state;
@@ -302,7 +303,7 @@ static void step_with_row(struct place *p, struct rollback *back, bool ends_roun
     rollback_count(back, &row);
 }
 
-/* Rounds of two steps: while the third step is made the sum of the first round lands. */
+/* Rounds of two steps: the sum of the first round arrives during the third step. */
 static void by_rounds_all_go_back_to_the_end_of_the_round_that_landed(void **state)
 {
     (void)state;
@@ -338,7 +339,7 @@ static void by_rounds_all_go_back_to_the_end_of_the_round_that_landed(void **sta
     leave(&p);
 }
 
-/* Others have the sum that this worker still waits for, which was to be merged after step 3. */
+/* Others have the sum that this worker still waits for, and that it should merge after step 3. */
 static void by_rounds_who_is_behind_goes_on_at_the_end_of_its_last_round(void **state)
 {
     (void)state;

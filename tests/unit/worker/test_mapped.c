@@ -1,6 +1,6 @@
 /* Data sets that stay in their files (worker/data/files/mapped.c, stored.c, unpacked.c, values.c):
- * samples are those of the file whatever its type, packed files are unpacked once for a host, and a
- * file that is shortened or changed while it is read ends in a sentence, not in a signal. */
+ * samples equal the file's whatever its type, compressed files are decompressed once per host, and
+ * a file that is shortened or changed while it is read leads to a message, not to a signal. */
 #include "cached_set.h"
 
 #include <dirent.h>
@@ -37,7 +37,7 @@ static size_t npy(uint8_t *out, const char *type, int samples, int each, const v
     return 10 + (size_t)n + bytes;
 }
 
-/* The same values as both parts, of which the test part has the first two samples; labels 0. */
+/* The same values in both parts; the test part has the first two samples; labels are 0. */
 static void put_set(const struct place *p, const char *type, const void *values, size_t width,
                     bool packed)
 {

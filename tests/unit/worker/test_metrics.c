@@ -1,4 +1,4 @@
-/* What a program logs becomes an evaluation of its rank (worker/program/step/metrics.c). */
+/* A program's log becomes an evaluation of its rank (worker/program/step/metrics.c). */
 #include "tests/unit/worker/fixture.h"
 
 #include <fcntl.h>
@@ -7,7 +7,7 @@
 
 #include "worker/program/step/metrics.h"
 
-/* Takes a log of this text, as the program hands it over. */
+/* Takes a log with this text, as the program sends it. */
 static void take(struct metrics *m, const char *text)
 {
     int fd = memfd_create("log", MFD_CLOEXEC);

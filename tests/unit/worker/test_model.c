@@ -1,5 +1,5 @@
-/* Programs by minibatch: prepared aside, kept, and what follows when the device's memory does not
- * hold what the estimate promised. The device is the CPU, told to run out of memory above a size.
+/* Programs by minibatch: built in the background, kept, and what happens if the device's memory is
+ * smaller than the estimate. The device is the CPU, told to run out of memory above a size.
  */
 #include "tests/unit/worker/fixture.h"
 
@@ -62,7 +62,7 @@ static void close_model(struct fixture *f)
     drop_spec(f->spec);
 }
 
-/* Until a size that was asked for has not fitted. */
+/* Until a requested size has not fitted. */
 static void wait_for_less(struct model *m)
 {
     double until = clock_now() + 60;
@@ -98,7 +98,7 @@ static void a_minibatch_that_does_not_fit_lowers_the_limit(void **state)
     check_refusal(true);
 }
 
-/* The device knows of 60 that would fit, of which 12 are taken by what it does not know. */
+/* The device reports that 60 would fit; 12 of them are taken by memory that it does not know of. */
 static void the_size_that_is_named_was_tried(void **state)
 {
     (void)state;

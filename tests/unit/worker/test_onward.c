@@ -1,6 +1,6 @@
-/* A worker's half of going on without a lost one where its program keeps its steps between averages
- * (worker/exchange/lockstep/survival/onward.c, past.c; docs/decisions/0080). With real programs:
- * tests/survival/test_lost_averaged_program.py. */
+/* A worker's half of continuing without a lost worker if its program keeps its steps between
+ * averages (worker/exchange/lockstep/survival/onward.c, past.c; docs/decisions/0080).
+ * tests/survival/test_lost_averaged_program.py has real programs. */
 #include "worker_alone.h"
 
 enum { AHEAD = 2, SAMPLES = 160 };
@@ -84,7 +84,7 @@ static void average(struct place *p, float value)
     survival_averaged(p->s, words);
 }
 
-/* It comes to this exchange, in which rank 3 is lost. */
+/* Comes to this exchange, in which rank 3 is lost. */
 static int meet(struct place *p, enum meeting what, const struct verdict *v)
 {
     OK(survival_arrive(p->s, what, &err_));
@@ -136,7 +136,7 @@ static void steps_stay_and_what_the_lost_one_had_of_them_comes_again(void **stat
     leave(as_it_was);
 }
 
-/* Rank 0 has averaged in the sum in which rank 3 died, and is two steps further. */
+/* Rank 0 has averaged in the sum in which rank 3 died, and is two steps ahead. */
 static void who_lacks_an_average_gets_it_and_loses_the_worker_where_the_others_do(void **state)
 {
     (void)state;
@@ -198,7 +198,7 @@ static void an_average_to_be_shown_is_given_and_begins_no_interval(void **state)
     leave(behind);
 }
 
-/* Rank 3 has averaged with rank 2 after the first of two steps, which counts. */
+/* Rank 3 has averaged with rank 2 after the first of two steps; that step counts. */
 static void what_a_group_has_averaged_with_the_lost_one_counts(void **state)
 {
     (void)state;
@@ -234,7 +234,7 @@ static void what_a_group_has_averaged_with_the_lost_one_counts(void **state)
     leave(other);
 }
 
-/* Nobody waits for an exchange: rank 0 has made three steps, rank 1 one. */
+/* No rank waits for an exchange: rank 0 has made three steps, rank 1 one. */
 static void all_go_on_without_it_behind_the_last_step_that_one_has_made(void **state)
 {
     (void)state;
@@ -266,7 +266,7 @@ static void all_go_on_without_it_behind_the_last_step_that_one_has_made(void **s
     leave(behind);
 }
 
-/* Rank 1 hears of the second one before it has come to where the others lost the first. */
+/* Rank 1 hears of the second loss before it has come to where the others noticed the first. */
 static void two_are_lost_in_the_order_in_which_the_others_lose_them(void **state)
 {
     (void)state;
@@ -299,7 +299,7 @@ static void two_are_lost_in_the_order_in_which_the_others_lose_them(void **state
     leave(behind);
 }
 
-/* Rank 3's second process, as rank 0 has let it in and given it what it needs. */
+/* Rank 3's second process, which rank 0 has let in and given what it needs. */
 static struct place *come_back(struct place *giver)
 {
     static const struct members with_3 = {.round = 2, .seat = {0, 0, 0, 1}};
@@ -314,7 +314,7 @@ static struct place *come_back(struct place *giver)
     coordinator.seats[3] = 1;
     giver->env.seats = back->env.seats = say_seats;
     giver->at_door = 3;
-    assert_int_equal(survival_look(giver->s, &err_), 0); /* it listens from now on */
+    assert_int_equal(survival_look(giver->s, &err_), 0); /* from now on it listens */
     say(giver, &asks);
     say(giver, &v);
     assert_int_equal(survival_recover(giver->s, -ERR_CANCELLED, NULL, &err_), RECOVERED_ONCE_MORE);
@@ -339,8 +339,8 @@ static void lose_rank_2(struct place *p)
     assert_int_equal(survival_recover(p->s, -ERR_CANCELLED, NULL, &err_), RECOVERED_ONCE_MORE);
 }
 
-/* Between two averages: its replica is the last one, and it knows what each has had since, so that
- * a loss in this interval takes the same from it as from the others. */
+/* Between two averages: its replica is the last average, and it knows every rank's samples since
+ * then, so that a loss in this interval takes the same from it as from the others. */
 static void one_that_comes_back_has_the_last_average_and_what_was_made_since(void **state)
 {
     (void)state;

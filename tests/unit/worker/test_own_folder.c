@@ -1,4 +1,4 @@
-/* Folders of one rank, and those that a killed rank left (worker/program/files/own_folder.c). */
+/* Folders of one rank, and folders that a killed rank left (worker/program/files/own_folder.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

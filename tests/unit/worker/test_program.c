@@ -95,7 +95,7 @@ static void programs_that_differ_are_told_by_rank_and_tensor(void **state)
     differs("0.1", "0.2", "optimizer");
 }
 
-/* What is beyond the rank of a tensor of ours is folded into its last dimension. */
+/* Dimensions beyond our tensors' rank are folded into the last dimension. */
 static void a_shape_of_any_rank_keeps_all_its_floats(void **state)
 {
     struct description d;
@@ -140,7 +140,7 @@ static void what_a_program_brings_becomes_part_of_the_spec(void **state)
     assert_true(spec.optimizer.epochs == 3);
     network_release(&spec.network);
     char *text = changed("\"epochs\": null", "\"epochs\": 5");
-    OK(apply(text, "hpsgd", 64, &spec)); /* it has no momentum: differences are sent */
+    OK(apply(text, "hpsgd", 64, &spec)); /* it has no momentum, so differences are sent */
     assert_true(spec.epochs == 5 && spec.optimizer.epochs == 5);
     assert_true(spec.optimizer.learning_rate == 1 && spec.optimizer.momentum == 0 &&
                 spec.optimizer.weight_decay == 0);
@@ -236,7 +236,7 @@ static void await_end(struct child *c)
     }
 }
 
-/* What the program of a node with this device sees, where this process sees `seen`. */
+/* What the program of a node with this device sees, if this process sees `seen`. */
 static void sees(const char *device, const char *seen, const char *want)
 {
     struct program_spec p;
@@ -269,8 +269,8 @@ static void a_program_sees_the_gpu_of_its_node_alone(void **state)
     sees("cpu:2", "3", "gpus 3");
 }
 
-/* By it the rank looks whether the program has begun, and lets it make its step without asking. A
- * rank that came late to a step once would look too early in the next fifty. */
+/* By it the rank estimates whether the program has begun, and lets it make its step without asking.
+ * A rank that was late for one step once looked too early in the next fifty. */
 static void a_late_look_at_a_step_that_was_made_makes_no_step_short(void **state)
 {
     assert_true(first_usual(1, 0.02, true) == 1);
@@ -333,7 +333,7 @@ static void how_a_program_ended_is_said_with_its_last_lines(void **state)
     child_stop(&c, 1);
 }
 
-/* What the log has of 20,000 lines, with what it says of those that it has not, is all of them. */
+/* The lines in the log of 20,000, plus the lines that it reports as left out, are all lines. */
 static void of_a_flood_of_output_the_log_has_a_part_and_how_many_are_missing(void **state)
 {
     struct program_spec p;

@@ -1,5 +1,5 @@
 /* The pulse against a real redis-server: everything arrives, counters add up, control comes down,
- * and with Redis away training is not held up. */
+ * and training continues while Redis is away. */
 #include "fixture.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ struct place {
 
 static volatile sig_atomic_t stop_signal;
 static const struct sign_key seal = {{5}};
-static char job[STORE_ID]; /* of the test under way: a pulse reports of a job that is there */
+static char job[STORE_ID]; /* of the current test: a pulse only reports for an existing job */
 
 static int setup(void **state)
 {
@@ -142,7 +142,7 @@ static json_t *beat_with(struct place *p, const char *key, int64_t value)
     return NULL;
 }
 
-/* The number of what this rank has sealed with its key. */
+/* The number of a document that this rank has sealed with its key. */
 static int64_t number_of(const json_t *claimed, const char *kind)
 {
     json_t *j = sign_open(&seal, kind, jsonx_string_at(claimed, "sealed"), &err_);
@@ -231,7 +231,7 @@ static int64_t beat_time(struct place *p)
     return at;
 }
 
-/* Until so many heartbeats have come. */
+/* Waits until this many heartbeats have come. */
 static void wait_for_turns(struct place *p, int n)
 {
     int64_t at = beat_time(p);
@@ -345,8 +345,8 @@ static void the_last_fact_arrives_before_the_pulse_ends(void **state)
     json_decref(facts);
 }
 
-/* redis-server is stopped dead: the trainer's side goes on, the oldest rows are dropped and
- * counted, and the rest arrives later. */
+/* redis-server is stopped: the trainer's side continues, the oldest rows are dropped and counted,
+ * and the rest arrives later. */
 static void with_redis_away_training_goes_on_and_drops_are_counted(void **state)
 {
     struct place *p = *state;

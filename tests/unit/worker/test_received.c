@@ -1,6 +1,6 @@
-/* Data sets that arrive from a keeper (worker/data/files/received.c): complete or not there, within
- * the limit, and no name leads out of the folder. What they are made of
- * (worker/data/files/manifest.c) has one key for the same files. */
+/* Data sets that arrive from a keeper (worker/data/files/received.c): they are complete or absent,
+ * within the limit, and no name leads out of the folder. Equal files have one key
+ * (worker/data/files/manifest.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -69,7 +69,8 @@ static void a_complete_one_is_found_and_an_incomplete_one_is_not(void **state)
     assert_false(received_find(&r, key_of('a'), root));
 }
 
-/* As if it was last used so many seconds after 1970: what is used now may have the same time. */
+/* Sets its last use to this many seconds after 1970, because uses within one second look the
+ * same. */
 static void used_at(struct received *r, char c, time_t seconds)
 {
     const struct timespec times[] = {{.tv_sec = seconds}, {.tv_sec = seconds}};
@@ -124,7 +125,7 @@ static void a_second_rank_of_the_host_writes_nothing(void **state)
     assert_there(&r, "12345");
 }
 
-/* The first one may be reading it already. */
+/* The first rank may already be reading it. */
 static void nor_does_one_that_asks_when_all_is_there(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Workers that join over a network (worker/exchange/transport/seat_far.h): who has no key is turned
- * away, at either end. All ends are here in one process. */
+/* Workers that join over a network (worker/exchange/transport/seat_far.h): either end refuses a
+ * process without the key. All ends are in this process. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ static const int seats[WORKERS] = {0, 2, 0}; /* worker 1's is taken for the seco
 
 static char doors[RANKS][DOCUMENT_DOOR];
 
-/* One end: what it tells is what the others find. */
+/* One end; others find it by what it tells. */
 struct end {
     struct seat_links links;
     struct sign_key own; /* of the keeper: what it thinks that worker 1 has */
@@ -68,7 +68,7 @@ static void end(struct end *d)
     doors[d->rank][0] = '\0';
 }
 
-/* What has been sent is there within moments: lets it come. */
+/* What has been sent arrives within moments; waits for it. */
 static int admit(struct end *d)
 {
     int rank = -1;
@@ -86,7 +86,7 @@ static int reach(struct end *newcomer, int rank)
     return seat_links_reach(&newcomer->links, &k, &e);
 }
 
-/* "hey" from `from`, which is linked to `to`; false: one of them breaks the link. */
+/* Sends "hey" from `from`, which is linked to `to`; false: one of them breaks the link. */
 static bool passes(struct end *from, struct end *to)
 {
     struct transport_req r;
@@ -156,7 +156,7 @@ static int dial(int rank)
     return fd;
 }
 
-/* A scanner of ports, and one that says anything. */
+/* A port scanner, and a client that sends anything. */
 static void who_says_nothing_holds_nobody_up(void **state)
 {
     struct end keeper, newcomer;
@@ -176,7 +176,8 @@ static void who_says_nothing_holds_nobody_up(void **state)
     end(&newcomer);
 }
 
-/* Whoever has the port of a rank that is gone is told nothing, and what it says is not taken. */
+/* A process that got the port of a rank that is gone is told nothing, and its messages are
+ * ignored. */
 static void an_answer_without_the_key_breaks_the_link(void **state)
 {
     struct end impostor, newcomer;
@@ -238,7 +239,7 @@ static int knock_at(struct end *newcomer, const char *where)
     return fd;
 }
 
-/* What is told of a door comes over the store. */
+/* News of a door comes over the store. */
 static void what_is_no_address_and_port_is_no_door(void **state)
 {
     static const char *const wrong[] = {"127.0.0.1", "localhost:%u", ":%u", "300.0.0.1:%u", ""};

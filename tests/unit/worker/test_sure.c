@@ -1,6 +1,6 @@
-/* How many of the next steps are sure (struct work): nothing but the next step follows each of
- * them, so a program may make them before its rank hears of them. With real programs:
- * tests/client/test_c_alone.py. */
+/* How many of the next steps are sure (struct work): only the next step follows each of them, so a
+ * program may make them before its rank hears of them. tests/client/test_c_alone.py has real
+ * programs. */
 #include "fixture.h"
 #include "no_messages.h"
 
@@ -23,7 +23,7 @@ static void control(void *ctx, struct control *out)
     out->stop = rank.stops;
 }
 
-/* more: of the job, with a comma at its end. */
+/* more: keys of the job, ending with a comma. */
 static void begin(const char *more)
 {
     struct run_state from = {.cursor = {.samples = BATCH * STEPS, .epochs = EPOCHS}};
@@ -52,7 +52,7 @@ static void end(void)
     drop_spec(rank.spec);
 }
 
-/* The next step: how many were sure as it began; then it is made. */
+/* Makes the next step; returns how many were sure when it began. */
 static int next(void)
 {
     struct work w = {0};
@@ -103,7 +103,7 @@ static void none_before_an_end_that_the_program_may_choose(void **state)
     end();
 }
 
-/* What was said of a step holds; no further one is sure until the request was met. */
+/* An announced step stays sure; no further one is sure until the request was met. */
 static void a_request_waits_for_the_steps_that_are_sure(void **state)
 {
     const int before[] = {4, 4}, after[] = {4, 3, 2, 1, 0}; /* asked for during the first */

@@ -1,6 +1,6 @@
-/* A worker's half of going on without a lost one where replicas differ between averages, at the end
- * of a run, and as one that has come back (worker/exchange/lockstep/survival/survival.c, talk.c,
- * join.c). Steps in common: test_survival.c. */
+/* A worker's half of continuing without a lost worker if replicas differ between averages: at the
+ * end of a run, and as a worker that has come back (worker/exchange/lockstep/survival/survival.c,
+ * talk.c, join.c). test_survival.c has steps in common. */
 #include "worker_alone.h"
 
 /* ---- averages -------------------------------------------------------------------------------- */
@@ -63,7 +63,7 @@ static void all_go_back_to_the_average_and_what_came_since_is_undone(void **stat
     leave(as_it_was);
 }
 
-/* What came since the average before is counted once, however often it was made. */
+/* Samples since the previous average count once, however often that was made. */
 static void steps_count_once_all_have_averaged_them(void **state)
 {
     (void)state;
@@ -325,7 +325,7 @@ static void one_that_comes_back_gets_everything(void **state)
     leave(back);
 }
 
-/* Rank 0 has averaged twice without it; it goes back there when rank 3 dies, too. */
+/* Rank 0 has averaged twice without it; it goes back there when rank 3 dies too. */
 static void one_that_comes_back_between_averages_has_theirs(void **state)
 {
     (void)state;

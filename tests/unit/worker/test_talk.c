@@ -1,6 +1,6 @@
-/* What a rank and its program say to each other between steps (step/talk.c and settle.c of
- * worker/program): the test is the program, at the other end of the socket. With real programs:
- * tests/client. */
+/* What a rank and its program tell each other between steps (step/talk.c and settle.c of
+ * worker/program). The test is the program, at the other end of the socket. tests/client has real
+ * programs. */
 #include "program_alone.h"
 
 #include "no_messages.h"
@@ -59,7 +59,7 @@ static void what_a_program_that_gives_up_says_is_the_error(void **state)
     end();
 }
 
-/* Until then a process that ends leaves its step to be made. */
+/* Until then, a process that ends leaves its step undone. */
 static void a_step_is_made_once_the_program_says_what_follows_it(void **state)
 {
     static const struct {
@@ -107,7 +107,8 @@ static void one_that_ends_without_a_word_is_an_error(void **state)
     end();
 }
 
-/* The kernel tells first that a message to it was not read, and then what it said. */
+/* The kernel first reports that a message to the program was not read, and then delivers the
+ * program's own. */
 static void what_it_said_last_is_heard_before_its_end(void **state)
 {
     struct wire_message m;
@@ -225,7 +226,7 @@ static void an_epoch_ends_where_its_last_slice_was(void **state)
     end();
 }
 
-/* Where nodes step by themselves all average then, and the run ends. */
+/* If nodes step by themselves, all average then, and the run ends. */
 static void a_loop_over_steps_may_end_within_an_epoch(void **state)
 {
     (void)state;
@@ -373,7 +374,7 @@ static void who_has_quit_makes_no_step_any_more(void **state)
     end();
 }
 
-/* `sys.exit(1)` in the middle of its epochs is a failure, and no early end. */
+/* `sys.exit(1)` in the middle of the program's epochs is a failure, not an early end. */
 static void one_that_leaves_early_must_end_well(void **state)
 {
     (void)state;

@@ -1,13 +1,14 @@
 /* The keeper's decision when a worker is lost or comes back, for every order in which ranks can
- * stand (docs/decisions/0022, 0062, 0080, 0088). test_lockstep_lost.c: what a rank does then. */
+ * stand (docs/decisions/0022, 0062, 0080, 0088). test_lockstep_lost.c tests what a rank does
+ * then. */
 #include "fixture.h"
 
 #include "worker/exchange/lockstep/survival/verdict.h"
 
 enum { W = 4, STEP = 7 };
 
-/* Where a rank can stand: neighbouring steps, evaluated or not, with half of another's state, or
- * nowhere, since it has come back. */
+/* Where a rank can stand: in neighbouring steps, evaluated or not, with half of another's state, or
+ * nowhere, because it has come back. */
 static const struct standing places[] = {
     {.step = STEP},
     {.step = STEP, .evaluated = 1},
@@ -93,7 +94,7 @@ static void replicas_are_at_most_one_average_apart_however_many_steps_that_is(vo
     FAILS(verdict_decide(&v, of, left, 3, &err_), ERR_PEER, "worker 1 behind 0");
 }
 
-/* Of users' programs that make several passes over a step (docs/decisions/0088). */
+/* For users' programs that make several passes over a step (docs/decisions/0088). */
 static void of_a_step_of_several_passes_all_get_to_the_last_one_that_was_summed(void **state)
 {
     (void)state;
@@ -114,7 +115,7 @@ static void of_a_step_of_several_passes_all_get_to_the_last_one_that_was_summed(
     assert_true(v.behind[0] == IS_BEHIND && v.behind[1] == IS_BEHIND);
 }
 
-/* Of a group of users' programs, whose steps are not undone (docs/decisions/0080). */
+/* For a group of users' programs, whose steps are not undone (docs/decisions/0080). */
 static void of_a_group_all_have_averaged_inside_it_or_none_has(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* Workers of a lockstep strategy without ranks (worker/exchange/lockstep/survival/survival.h): each
- * stands alone, what it sends is noted, and the test hands it on to another one. The keeper and the
- * coordinator are a script. */
+/* Workers of a lockstep strategy without ranks (worker/exchange/lockstep/survival/survival.h). Each
+ * stands alone; what it sends is recorded, and the test hands it on to another worker. The keeper
+ * and the coordinator are a script. */
 #ifndef TESTS_UNIT_WORKER_WORKER_ALONE_H
 #define TESTS_UNIT_WORKER_WORKER_ALONE_H
 
@@ -22,7 +22,7 @@ struct parcel {
     void *data; /* owned */
 };
 
-static struct coordinator { /* what it says to all */
+static struct coordinator { /* what it tells all */
     int seats[W], lost[W], n_lost;
 } coordinator;
 
@@ -31,7 +31,7 @@ struct place {
     double now;
     struct parcel in[PARCELS], out[PARCELS]; /* for it, by it */
     int n_in, n_out;
-    struct comm_op *waits; /* it receives in the background; NULL: none does */
+    struct comm_op *waits;                       /* its background receive; NULL: none */
     int doors, reached[W], admitted[W], at_door; /* at_door: a rank that waits there; -1: none */
     struct jobspec *spec;
     struct device *dev;
@@ -41,7 +41,7 @@ struct place {
     struct lockstep l;
     struct gradients *g;
     struct survival *s;
-    struct work work; /* of the step under way */
+    struct work work; /* of the current step */
     struct row rows[16];
     int n_rows;
     struct evaluation told; /* the last one */
@@ -87,7 +87,7 @@ static int place_recv(struct transport *t, int from, int tag, void *data, size_t
     return 0;
 }
 
-/* The first parcel of that sender and tag. */
+/* The first parcel from that sender with that tag. */
 static int place_test(struct transport *t, struct transport_req *r)
 {
     struct place *p = (struct place *)t;
@@ -129,7 +129,8 @@ static void place_start(struct transport *t, struct comm_op *op)
     place_step((struct place *)t, op);
 }
 
-/* What is not there yet never comes: a wait ends at once, and one without a deadline fails. */
+/* A message that is not there yet never comes: a wait ends at once, and a wait without a deadline
+ * fails. */
 static int place_wait(struct transport *t, struct comm_op *op, int parts, double deadline)
 {
     (void)parts;
@@ -256,7 +257,7 @@ static inline void fill(const struct place *p, float value)
     }
 }
 
-/* Rank `rank` of four at the start of a run; its replica is filled from `value`. */
+/* Rank `rank` of four at the start of a run, with a replica filled from `value`. */
 static inline struct place *stand(int rank, float value)
 {
     const struct run_state from = {.cursor = {.samples = 64, .epochs = 2}, .best = -INFINITY};
@@ -321,13 +322,13 @@ static inline void put(struct place *to, int from, int tag, const void *data, si
     }
 }
 
-/* The keeper says it. */
+/* The keeper sends it. */
 static inline void say(struct place *to, const struct verdict *v)
 {
     put(to, KEEPER, TAG_VERDICT | TRANSPORT_CONTROL, v, sizeof *v);
 }
 
-/* What `from` has sent to `to` by now goes there. */
+/* Delivers what `from` has sent to `to` so far. */
 static inline int hand_on(const struct place *from, struct place *to)
 {
     int n = 0;
@@ -341,7 +342,7 @@ static inline int hand_on(const struct place *from, struct place *to)
     return n;
 }
 
-/* The word that it has sent to the keeper, the n-th from 0. */
+/* The n-th word that it has sent to the keeper, from 0. */
 static inline const struct worker_word *word(const struct place *p, int n)
 {
     for (int i = 0; i < p->n_out; i++) {
@@ -373,7 +374,7 @@ static inline void begin_step(struct place *p)
     lockstep_train(&p->l, &p->work);
 }
 
-/* The sums of words that all ranks get. */
+/* The sums of words, which all ranks get. */
 static inline void end_step(struct place *p, float loss, bool stops)
 {
     float words[64] = {[WORD_LOSS] = loss, [WORD_CORRECT] = 8, [WORD_STOP] = stops};
@@ -407,7 +408,7 @@ static inline void dies(int rank)
     coordinator.lost[coordinator.n_lost++] = rank;
 }
 
-/* Rank 3 takes no part, from this round on. */
+/* Rank 3 takes no part from this round on. */
 static inline struct verdict without_rank_3(enum keeper_saying what, int round)
 {
     struct verdict v = {.saying = what, .members = {.round = round, .n_lost = 1, .lost = {3}}};
