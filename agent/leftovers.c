@@ -48,7 +48,7 @@ int leftovers_sweep(const char *parent, const char *prefix)
     while (all && (one = readdir(all))) {
         snprintf(dir, sizeof dir, "%s/%s", parent, one->d_name);
         if (strncmp(one->d_name, prefix, strlen(prefix)) == 0 && has_ended(dir)) {
-            log_info("agent", "removing what a killed agent left behind", "path=%s", dir);
+            log_info("agent", "removing the remains of a killed agent", "path=%s", dir);
             n += proc_remove_tree(dir, NULL) >= 0;
         }
     }

@@ -249,7 +249,7 @@ static void serve(struct agent *a)
         log_info("agent", "stopping", "daemons=%d", daemons_running(a->daemons));
         leave(a);
     } else {
-        log_info("agent", "another coordinator is there, joining again", "daemons=%d",
+        log_info("agent", "another coordinator has taken over, joining again", "daemons=%d",
                  daemons_running(a->daemons));
     }
 }

@@ -15,8 +15,7 @@ enum { DAEMONS_MOST = 4096, ATTEMPTS_MOST = 30000 };
 
 static int wrong(const char *field, struct err *e)
 {
-    return err_set(e, ERR_INVALID, "the request's field '%s' is missing or not what it must be",
-                   field);
+    return err_set(e, ERR_INVALID, "the request's field '%s' is missing or invalid", field);
 }
 
 static int read_number(const json_t *body, const char *field, int64_t least, int64_t most,

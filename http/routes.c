@@ -104,8 +104,7 @@ static const struct route_param dataset_params[] = {
     {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
 };
 static const struct route_param upload_params[] = {
-    {"name", ROUTE_STRING, 0, 0, NULL, "what it is to be called, as the path of a job's data",
-     NULL},
+    {"name", ROUTE_STRING, 0, 0, NULL, "its name, as the path of a job's data", NULL},
     {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
 };
 static const struct route_param table_params[] = {
@@ -118,7 +117,7 @@ static const struct route_param events_params[] = {
 };
 
 static const struct route_param audit_params[] = {
-    {"who", ROUTE_STRING, 0, 0, NULL, "only what the tokens of this name did", NULL},
+    {"who", ROUTE_STRING, 0, 0, NULL, "only changes by tokens with this name", NULL},
     {"since", ROUTE_STRING, 0, 0, NULL,
      "only entries from this time on: 2026-01-02T03:04:05Z, or a beginning of it", NULL},
     {"cursor", ROUTE_STRING, 0, 0, NULL, "`next` of the page before", NULL},

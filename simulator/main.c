@@ -47,7 +47,7 @@ static const struct opt options[] = {
      "where data sets are looked up (also EVENSTEP_DATA; default: the current folder)"},
     {"check", NULL, OPT_FLAG, NULL, 0, 0,
      "runs nothing: prints mistakes and the memory needed as JSON"},
-    {"memory", "BYTES", OPT_REAL, "0", 0, 1e18, "memory that may be used (0: what is free)"},
+    {"memory", "BYTES", OPT_REAL, "0", 0, 1e18, "memory that may be used (0: all that is free)"},
     {"log-level", "LEVEL", OPT_STRING, "warn", 0, 0, "debug, info, warn or error"},
     {"help", NULL, OPT_FLAG, NULL, 0, 0, "prints this text"},
     MANUAL_OPTION,

@@ -58,7 +58,7 @@ int store_webhook_put(struct store *s, const char *id, const json_t *webhook, st
     free(text);
     if (n == 0) {
         err_set(e, ERR_CONFLICT, "there are %d webhooks already", (int)STORE_WEBHOOKS);
-        return err_hint(e, "delete those that are not used: `evenstep webhooks`");
+        return err_hint(e, "delete unused webhooks: `evenstep webhooks`");
     }
     return n < 0 ? n : 0;
 }

@@ -28,14 +28,14 @@ static const struct opt table[] = {
     {"init", "FILE", OPT_STRING, NULL, 0, 0,
      "with --check: the file that the spec's `init` is, checked too"},
     {"probe", "DEVICE", OPT_STRING, NULL, 0, 0,
-     "prints as JSON what this device is ("
+     "prints a description of this device as JSON ("
 #include "job/node/device_forms.def"
      "auto), or why it cannot be used"},
     {"datasets", "ROOTS", OPT_STRING, NULL, 0, 0,
      "prints the data sets beneath these folders as JSON"},
     {"show", "PATH", OPT_STRING, NULL, 0, 0, "--datasets shows this one, with a few samples"},
     {"whole", NULL, OPT_FLAG, NULL, 0, 0, "--show reads all its samples, and refuses a faulty one"},
-    {"cache", "FILE", OPT_STRING, NULL, 0, 0, "where --datasets keeps what it found out"},
+    {"cache", "FILE", OPT_STRING, NULL, 0, 0, "where --datasets keeps its results"},
     {"evaluate", "MODEL", OPT_STRING, NULL, 0, 0, "evaluates this safetensors file, prints JSON"},
     {"data-set", "FOLDER", OPT_STRING, NULL, 0, 0,
      "data set of --evaluate: a folder, a name beneath the roots, or glyphs (default: what it was "
@@ -99,8 +99,8 @@ static const struct manual manual = {
             {"evenstep-worker --local job.json --out result",
              "trains a job without a service, and prints a row for each step"},
             {"evenstep-worker --check job.json --roots data",
-             "prints what is wrong with a job as JSON"},
-            {"evenstep-worker --probe auto", "prints what the fastest device of this machine is"},
+             "prints the mistakes of a job as JSON"},
+            {"evenstep-worker --probe auto", "prints the fastest device of this machine"},
             {0}},
 };
 

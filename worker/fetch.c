@@ -113,7 +113,7 @@ static int open_received(struct trip *t, struct err *e)
         return REOPENED;
     }
     if (rc == 0) {
-        rc = err_set(e, ERR_DATA, "the received data set '%.100s' is not what the keeper has",
+        rc = err_set(e, ERR_DATA, "the received data set '%.100s' differs from the keeper's",
                      f->spec->path);
     }
     received_drop(&f->received, key);
@@ -331,7 +331,7 @@ static int pass_files(struct trip *t, struct err *e)
         tell_received(t, 0, 0);
     }
     if (rc == 0 && wants && (rc = open_received(t, e)) == REOPENED_NONE) {
-        return err_set(e, ERR_DATA, "the data set '%.100s' was received, but is not there",
+        return err_set(e, ERR_DATA, "the data set '%.100s' was received, but is missing",
                        t->f->spec->path);
     }
     return rc < 0 ? rc : 0;

@@ -63,7 +63,7 @@ const struct opt accounting_options[] = {
     {"since", "DAY", OPT_STRING, NULL, 0, 0,
      "the first day (UTC), as 2026-01-02 (default: 29 days before --until)"},
     {"until", "DAY", OPT_STRING, NULL, 0, 0, "the last day (default: today)"},
-    {"owner", "NAME", OPT_STRING, NULL, 0, 0, "only what the jobs of this owner used"},
+    {"owner", "NAME", OPT_STRING, NULL, 0, 0, "only the use of this owner's jobs"},
     SESSION_CSV,
     {0},
 };

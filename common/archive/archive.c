@@ -172,7 +172,7 @@ static void check_names(const struct pass *p, struct jsonx_problems *problems)
         const char *name = p->files[i].name;
         jsonx_join(pointer, sizeof pointer, "", name);
         if (i > 0 && strcmp(name, p->files[i - 1].name) == 0) {
-            jsonx_problem(problems, pointer, "the entry '%.200s' is there twice", name);
+            jsonx_problem(problems, pointer, "the entry '%.200s' occurs twice", name);
         } else if (is_beneath_file(p, name)) {
             jsonx_problem(problems, pointer,
                           "the entry '%.200s' is beneath one that is a plain file", name);

@@ -29,7 +29,7 @@ static int sim_start(void *ctx, struct attempt *a, const struct plan *plan, stru
     const struct launcher_config *c = ctx;
     char dir[PATH_MAX], job[PATH_MAX], cluster[PATH_MAX], job_env[64], attempt_env[64];
     if (access(c->program, X_OK) != 0) {
-        err_set(e, ERR_UNSUPPORTED, "cannot run a virtual job: '%s' is not there", c->program);
+        err_set(e, ERR_UNSUPPORTED, "cannot run a virtual job: '%s' does not exist", c->program);
         return -ERR_UNSUPPORTED;
     }
     snprintf(dir, sizeof dir, "%s/jobs/%s", c->data_dir, a->job);

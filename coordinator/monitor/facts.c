@@ -153,7 +153,7 @@ static int on_restored(struct monitor *m, int64_t version, struct err *e)
         evaluations_drop(&m->results.evaluations, version);
         m->results.unsaved = true;
     }
-    log_info("monitor", "goes on from a checkpoint", "job=%s attempt=%d step=%lld rows_lost=%lld",
+    log_info("monitor", "continues from a checkpoint", "job=%s attempt=%d step=%lld rows_lost=%lld",
              m->ours.job, m->ours.attempt, (long long)version,
              (long long)history_missing(m->feed.history));
     if ((rc = open_gate(m, e)) < 0) {
@@ -231,7 +231,7 @@ static int on_left(struct monitor *m, struct fact *f, struct err *e)
     char message[200];
     snprintf(message, sizeof message, "%s left at step %lld, %d node%s on", node, (long long)step,
              others, others == 1 ? " goes" : "s go");
-    log_info("monitor", "a worker has left, the attempt goes on",
+    log_info("monitor", "a worker has left, the attempt continues",
              "job=%s attempt=%d rank=%d node=%s step=%lld others=%d", m->ours.job, m->ours.attempt,
              who, node, (long long)step, others);
     json_t *body = json_pack("{s:s, s:i, s:s, s:I, s:i, s:s}", "type", "left", "rank", who, "node",
@@ -357,7 +357,7 @@ static int open_fact(struct monitor *m, const json_t *claimed, struct fact *out,
     out->from = (struct sender){.attempt = possible ? (int)attempt : 0,
                                 .rank = possible ? (int)rank : COORDINATOR};
     if (!key) {
-        return err_set(why, ERR_NOT_FOUND, "there was no such rank in that attempt");
+        return err_set(why, ERR_NOT_FOUND, "that attempt had no such rank");
     }
     return fact_open(out, claimed, key, why);
 }

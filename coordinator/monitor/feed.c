@@ -65,7 +65,7 @@ static const char *wrong_with(const struct feed *f, const struct store_rows *ent
     }
     const struct sign_key *key = seals_of_rows(f->seals, attempt, entry->rank);
     if (!key) {
-        return "there was no such rank in that attempt";
+        return "that attempt had no such rank";
     }
     sign_bytes(key, entry->packed, entry->bytes, &sum);
     return sign_unhex(entry->seal, &seal, NULL) == 0 && sign_same(&seal, &sum)

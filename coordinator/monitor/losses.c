@@ -64,7 +64,7 @@ static void go_on_without(struct monitor *m, int rank)
         need(m, rank, why.message);
         return;
     }
-    log_warn("monitor", "a worker is lost, the attempt goes on",
+    log_warn("monitor", "a worker is lost, the attempt continues",
              "job=%s attempt=%d rank=%d node=%s how=\"%s\"", m->ours.job, m->ours.attempt, rank,
              w->node, w->how);
 }

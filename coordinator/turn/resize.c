@@ -29,7 +29,7 @@ void resize_ask(struct run *r, struct names *gives, const char *why)
     }
     r->leaving = r->yields = true;
     r->resize = x;
-    log_info("sched", "changes its size: it writes a checkpoint and goes on with other nodes",
+    log_info("sched", "changes its size: it writes a checkpoint and continues with other nodes",
              "job=%s attempt=%d nodes=%d gives=%d", r->attempt.job, r->attempt.number,
              run_workers(r), (int)x->gives.count);
 }

@@ -279,7 +279,7 @@ void sched_drain(struct sched *s)
 void sched_abandon(struct sched *s)
 {
     for (struct run *r = s->attempts.runs; r; r = r->next) {
-        log_warn("sched", "ended without a checkpoint; it goes on from its last one", "job=%s",
+        log_warn("sched", "ended without a checkpoint; it continues from its last one", "job=%s",
                  r->attempt.job);
         r->launcher->stop(r->launcher->ctx, &r->attempt, 1);
     }

@@ -111,7 +111,7 @@ static int add_waiting(struct hook *hook, const json_t *waiting, struct err *e)
     json_t *one;
     struct delivery **sorted = calloc(json_array_size(waiting) + 1, sizeof *sorted);
     if (!sorted) {
-        return err_set(e, ERR_MEMORY, "cannot read what waits for webhooks: memory ran out");
+        return err_set(e, ERR_MEMORY, "cannot read the pending webhook deliveries: memory ran out");
     }
     json_array_foreach((json_t *)waiting, i, one) {
         struct delivery *d = delivery_of(one);

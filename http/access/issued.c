@@ -219,7 +219,7 @@ static int add(struct issued *t, const struct one *fresh, struct err *e)
     if (next->n == ISSUED_MOST) {
         free(next);
         err_set(e, ERR_CONFLICT, "there are %d tokens already", (int)ISSUED_MOST);
-        return err_hint(e, "revoke those that are not used: `evenstep token list`");
+        return err_hint(e, "revoke unused tokens: `evenstep token list`");
     }
     next->items[next->n++] = *fresh;
     return replace(t, next, e);

@@ -6,7 +6,7 @@
 
 const struct catalog_param spec_elastic_params[] = {
     {"min", PARAM_INT, 1, 1, 1, SPEC_WORKERS, NULL, NULL,
-     "nodes that it begins with, and keeps where others need nodes, at least"},
+     "fewest nodes to start with, and to keep when others need nodes"},
     {"max", PARAM_INT, 1, 1, 1, SPEC_WORKERS, NULL, NULL, "nodes that it grows to"},
     {.name = NULL},
 };

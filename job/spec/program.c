@@ -117,7 +117,7 @@ static void check_named(struct fields *f, struct fields *in, const struct progra
     }
     bool alone = !p->name[0] && !p->digest[0];
     if (p->command && (first ? !*first : alone)) {
-        fields_problem(in, "command", "the first text of 'command' is what is started%s",
+        fields_problem(in, "command", "the first text of 'command' is the program to start%s",
                        first ? ", not \"\"" : "; there is none");
     }
 }

@@ -21,7 +21,7 @@
 const struct catalog_param spec_top_params[] = {
     {"workers", PARAM_INT, 0, 1, 1, SPEC_WORKERS, NULL, NULL, "nodes to train on"},
     {"min_workers", PARAM_INT, 0, 1, 1, SPEC_WORKERS, NULL, NULL,
-     "nodes that a restart goes on with at least"},
+     "fewest nodes with which a restart continues"},
     {"epochs", PARAM_INT, 0, 1, 1, SPEC_EPOCHS_MOST, NULL, NULL, "passes over the training set"},
     {"seed", PARAM_INT, 0, 1, 0, 9007199254740992.0, NULL, NULL, "of everything random"},
     {"priority", PARAM_INT, 0, 0, -SPEC_PRIORITY, SPEC_PRIORITY, NULL, NULL,

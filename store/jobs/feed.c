@@ -44,8 +44,7 @@ static int reading_init(struct reading *out, const char *id, const char *facts,
     out->keys = calloc((size_t)n + 1, sizeof *out->keys);
     out->argv = calloc(2 * (size_t)n + 6, sizeof *out->argv);
     if (!out->keys || !out->argv) {
-        return err_set(e, ERR_MEMORY,
-                       "cannot read what the ranks of job '%s' report: memory ran out", id);
+        return err_set(e, ERR_MEMORY, "cannot read the reports of job '%s': memory ran out", id);
     }
     for (int i = 0; rc >= 0 && i < out->n; i++) {
         char key[STORE_KEY];

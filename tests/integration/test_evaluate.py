@@ -124,7 +124,7 @@ def test_a_file_of_another_program_needs_a_spec(place):
     meta, tensors = plain.load(model_of(place))
     foreign = place[0] / "foreign.safetensors"
     plain.save(foreign, tensors)
-    assert "does not say what its network is" in evaluate(place, foreign, status=1)
+    assert "does not describe its network" in evaluate(place, foreign, status=1)
     assert json.loads(evaluate(place, foreign, "--spec", "job.json", "--json"))["right"] == round(
         place[1] * TEST)
     plain.save(foreign, tensors, {k: meta[k] for k in ("network", "normalize", "crop")})

@@ -234,7 +234,7 @@ def test_a_programs_job_that_failed_goes_on_in_another_one_from_its_last_checkpo
     assert failed.code != 0 and "nothing to go on with" in failed.log
     whole = {"path": "failed/checkpoints", "continue": True}
     second = run("second", init=whole)
-    assert "goes on where another job ended" in second.log
+    assert "continues where another job ended" in second.log
     if strategy["type"] != "asgd":
         assert (without_statistics(second.model()) == without_statistics(straight.model())).all()
         assert sum(row["batch"] for row in second.rows) == 4 * 64

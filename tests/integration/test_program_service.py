@@ -266,7 +266,7 @@ def test_a_dry_run_says_whether_there_is_a_checkpoint_to_go_on_from(service):
                                                              "continue": True}})
     done = service.wait(again, "succeeded")
     assert done["progress"]["samples"] == 2 * 256 and done["progress"]["fraction"] == 1
-    assert "goes on where another job ended" in service.get(
+    assert "continues where another job ended" in service.get(
         f"jobs/{again}/logs", params={"rank": 2}).text  # the keeper's
 
 

@@ -182,7 +182,7 @@ def test_a_worker_that_is_killed_costs_neither_the_attempt_nor_a_sample(service,
         points = service.get(f"jobs/{id}/series?names=train_loss&points=20000").json()["series"][0]
         assert points["total_points"] == job["progress"]["step"] - job["rows_dropped"]
     print(f"{name}: no step for {longest_pause(service, id, 'slow'):.3f} s")
-    told_by = re.search(rf"a worker is lost, the attempt goes on.* job={id} .*rank={rank} .*",
+    told_by = re.search(rf"a worker is lost, the attempt continues.* job={id} .*rank={rank} .*",
                         service.text())
     assert "signal 9" in told_by.group(), "its guard knows; who misses a heartbeat does not"
     # nobody waits for the one that died, nor for the verdict: who did would make one update more

@@ -317,7 +317,7 @@ def test_a_clean_stop_writes_a_checkpoint_and_the_next_start_goes_on_from_it():
         begin = len(s.text())
         s.start()
         job = s.wait(id, "succeeded")
-        assert job["attempt"] == 2 and said(s, "goes on from a checkpoint", f"step={kept[-1]}",
+        assert job["attempt"] == 2 and said(s, "continues from a checkpoint", f"step={kept[-1]}",
                                             since=begin)
         assert_whole(s, id, job)
 
@@ -345,7 +345,7 @@ def test_a_newest_checkpoint_that_is_damaged_is_passed_over_for_the_one_before(s
     path.write_bytes(content if harm == "altered" else content[:-1])
     assert service.post(f"jobs/{id}/resume").ok
     job = service.wait(id, "succeeded")
-    assert said(service, "goes on from a checkpoint", id, f"step={before} ")
+    assert said(service, "continues from a checkpoint", id, f"step={before} ")
     assert_whole(service, id, job)
 
 
@@ -368,7 +368,7 @@ def test_a_full_disk_costs_a_checkpoint_but_neither_the_older_one_nor_the_job(se
         until("checkpoints are written again", lambda: checkpoints(service, id)[-1] > kept[0])
         os.kill(all_ranks(id)[2], signal.SIGKILL)  # and are good for something
         job = service.wait(id, "succeeded")
-        assert job["attempt"] == 2 and said(service, "goes on from a checkpoint", id)
+        assert job["attempt"] == 2 and said(service, "continues from a checkpoint", id)
         assert_whole(service, id, job, LONG)
     finally:
         disk.remove()

@@ -333,7 +333,7 @@ static int build_network(struct network *net, const struct safetensors *s, struc
     struct artifact_about about;
     artifact_about(s, &about);
     int rc = about.network ? network_build(net, about.network, "", &problems)
-                           : err_set(e, ERR_DATA, "the file does not say what its network is");
+                           : err_set(e, ERR_DATA, "the file does not describe its network");
     if (about.network && rc < 0) {
         rc = err_set(e, ERR_DATA, "the file's network cannot be built");
     }

@@ -53,7 +53,7 @@ json_t *own_files_write(const char *dir, int64_t step, const struct own_state *o
 
 static int is_another(const char *name, struct err *e)
 {
-    return err_set(e, ERR_DATA, "its state '%.100s' is not what was written", name);
+    return err_set(e, ERR_DATA, "its state '%.100s' has been altered", name);
 }
 
 static int read_one(const char *dir, const json_t *entry, struct own_state *out, struct err *e)
@@ -67,7 +67,7 @@ static int read_one(const char *dir, const json_t *entry, struct own_state *out,
         return 0;
     }
     if (!name || !told || strchr(name, '/') || bytes < 1 || bytes > OWN_STATE_MOST) {
-        return err_set(e, ERR_DATA, "what it says of its workers' states is malformed");
+        return err_set(e, ERR_DATA, "its list of workers' states is malformed");
     }
     snprintf(path, sizeof(path), "%.3900s/%.100s", dir, name);
     uint8_t *read = (uint8_t *)proc_read_file(path, OWN_STATE_MOST + 1, &n, e);

@@ -249,7 +249,7 @@ static int read_files(const struct cifar *c, struct raw *raw, const char *roots,
         return err_set(e, ERR_FORBIDDEN, "%s", why.message);
     }
     err_set(e, ERR_NOT_FOUND, "there is no file '%s', and no '%s.gz'", c->files[0], c->archive);
-    err_hint(e, "put the binary version there: %s.gz, or what is in it", c->archive);
+    err_hint(e, "put the binary version there: %s.gz, or its contents", c->archive);
     return -ERR_NOT_FOUND;
 }
 

@@ -293,8 +293,8 @@ static void *pulse_main(void *arg)
         if (away != (rc < 0)) {
             away = rc < 0;
             log_write(away ? LOG_WARN : LOG_INFO, "pulse",
-                      away ? "the store is away, training goes on" : "the store is back", "rank=%d",
-                      p->from.rank);
+                      away ? "the store is away, training continues" : "the store is back",
+                      "rank=%d", p->from.rank);
         }
         if (stopping && (rc >= 0 || clock_now() >= p->stop_by)) {
             return NULL;

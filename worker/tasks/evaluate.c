@@ -83,7 +83,7 @@ static json_t *base_spec(const struct evaluate_ask *ask, const struct artifact_a
         return base;
     }
     json_decref(base);
-    err_set(e, ERR_INVALID, "'%.200s' does not say what its network is", ask->model);
+    err_set(e, ERR_INVALID, "'%.200s' does not describe its network", ask->model);
     err_hint(e, "--spec FILE: a job spec with 'model' and 'data'");
     return NULL;
 }

@@ -145,7 +145,7 @@ static int save_checkpoint(struct keeper *k, const struct run_state *state, stru
 static int pass_over(const struct run_state *state, struct err *e)
 {
     char quoted[600];
-    log_warn("keeper", "could not save; training goes on", "step=%lld why=%s",
+    log_warn("keeper", "could not save; training continues", "step=%lld why=%s",
              (long long)state->version, log_quote(quoted, sizeof(quoted), e ? e->message : ""));
     err_clear(e);
     return 0;

@@ -113,7 +113,7 @@ static int continue_job(struct start *s, struct trainer_env *env, int64_t sample
     c->epochs = (int64_t)env->spec->epochs;
     s->from.state.best = -INFINITY; /* the best artifact is the other job's */
     s->restored = true;
-    log_info("start", "goes on where another job ended", "path=%s version=%lld epoch=%lld",
+    log_info("start", "continues where another job ended", "path=%s version=%lld epoch=%lld",
              s->from.path, (long long)s->from.state.version, (long long)c->epoch);
     return 0;
 }

@@ -53,8 +53,7 @@ static char *repeated(char c, size_t n)
 static void assert_wrong(int rc, const char *field)
 {
     char expected[120];
-    snprintf(expected, sizeof expected,
-             "the request's field '%s' is missing or not what it must be", field);
+    snprintf(expected, sizeof expected, "the request's field '%s' is missing or invalid", field);
     if (rc != -ERR_INVALID || strcmp(e.message, expected) != 0) {
         fail_msg("field '%s': %d '%s'", field, rc, e.message);
     }

@@ -228,7 +228,7 @@ static void every_refused_entry_is_told_with_its_name(void **state)
     for (int i = 0; i < CASES; i++) {
         assert_true(tells(&problems, cases[i].told));
     }
-    assert_true(tells(&problems, "'twice' is there twice"));
+    assert_true(tells(&problems, "'twice' occurs twice"));
     assert_true(tells(&problems, "'file/beneath' is beneath one that is a plain file"));
     assert_int_equal(problems.count, CASES + 2);
     assert_string_equal(a.digest, "");

@@ -47,7 +47,8 @@ static void what_a_program_brings_itself_is_refused_with_its_place(void **state)
     refused("{\"program\": {\"command\": [\"a\"], \"env\": {\"EVENSTEP_SOCKET\": \"x\"}}}",
             "/program/env", "EVENSTEP_SOCKET");
     refused("{\"program\": {\"name\": \"a\", \"digest\": \"b\"}}", "/program/digest", "exclude");
-    refused("{\"program\": {\"command\": [\"\", \"a\"]}}", "/program/command", "what is started");
+    refused("{\"program\": {\"command\": [\"\", \"a\"]}}", "/program/command",
+            "the program to start");
     refused("{\"program\": {\"comand\": [\"a\"]}}", "/program/comand", "command");
 }
 

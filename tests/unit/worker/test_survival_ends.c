@@ -379,7 +379,7 @@ static void one_that_is_let_in_after_the_end_is_told(void **state)
     struct verdict v = {.saying = KEEPER_ENDS};
     say(back, &v);
     assert_null(survival_new(&back->l, back->g, &err_));
-    assert_non_null(strstr(err_.message, "the run has ended, or goes on without this worker"));
+    assert_non_null(strstr(err_.message, "the run has ended, or continues without this worker"));
     leave(back);
 }
 

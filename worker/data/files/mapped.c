@@ -177,7 +177,7 @@ int mapped_check(const struct mapped *m, struct err *e)
                        m->bytes, (long long)st.st_size);
     }
     if (atomic_load(&m->torn)) {
-        return err_set(e, ERR_IO, "'%s' could not be read: a part of it is not there", m->name);
+        return err_set(e, ERR_IO, "'%s' could not be read: a part of it is missing", m->name);
     }
     if (st.st_mtim.tv_sec != m->changed.tv_sec || st.st_mtim.tv_nsec != m->changed.tv_nsec) {
         return err_set(e, ERR_DATA, "'%s' was changed while the job reads it", m->name);

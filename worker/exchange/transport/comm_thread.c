@@ -228,7 +228,7 @@ void comm_thread_submit(struct comm_thread *c, struct comm_op *op)
         at = &(*at)->next;
     }
     if (c->abandoned) {
-        err_set(&op->err, ERR_PEER, "rank %d exchanges nothing more, since it failed", c->rank);
+        err_set(&op->err, ERR_PEER, "rank %d exchanges nothing more, because it failed", c->rank);
         op->err = c->why.code != ERR_NONE ? c->why : op->err;
         atomic_store(&op->state, -(int)op->err.code);
     } else {

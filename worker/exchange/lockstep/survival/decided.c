@@ -17,7 +17,7 @@ void survival_take_members(struct survival *s, const struct members *m)
         c->t->ops->open_door(c->t);
     }
     if (lockstep_is_first(s->l)) {
-        log_info("survival", "goes on with the workers that are there",
+        log_info("survival", "continues with the present workers",
                  "step=%lld lost=%d there=%d round=%d", (long long)s->l->at.step, m->n_lost,
                  c->n_members[COMM_ALL], m->round);
     }

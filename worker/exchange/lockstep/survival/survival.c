@@ -259,7 +259,7 @@ static int join(struct survival *s, struct err *e)
     s->is_new = true;
     int rc = follow(s, NULL, e);
     return rc == HEARD_END
-               ? err_set(e, ERR_PEER, "the run has ended, or goes on without this worker")
+               ? err_set(e, ERR_PEER, "the run has ended, or continues without this worker")
                : rc;
 }
 

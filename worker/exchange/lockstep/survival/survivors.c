@@ -50,7 +50,7 @@ int survivors_init(struct survivors *s, struct rank_env *env, const struct run_s
     s->of = calloc(W, sizeof *s->of);
     s->control = calloc(1, sizeof *s->control);
     if (!s->left || !s->told || !s->answered || !s->finished || !s->made || !s->of || !s->control) {
-        return err_set(e, ERR_MEMORY, "cannot keep what workers report: memory ran out");
+        return err_set(e, ERR_MEMORY, "cannot keep the workers' reports: memory ran out");
     }
     count_left(s);
     return 0;
