@@ -48,7 +48,7 @@ def _memfd(content):
 
 
 class Side:
-    """One program: its socket, its block, and what it said."""
+    """One program: its socket, its block, and its messages."""
 
     def __init__(self, rank, path):
         self.rank, self.path = rank, path
@@ -80,7 +80,7 @@ class Side:
         cuts = list(range(0, n, BUCKET_FLOATS)) + [n]
         buckets = [(a, b - a) for a, b in zip(cuts, cuts[1:])][::-1]
         slots, batch = ahead + 2, about["global_batch"]
-        places, at = [], 128  # behind struct wire_shared
+        places, at = [], 128  # after struct wire_shared
         for size in (4 * n, 4 * n, 4 * m, 16 * len(buckets), 8 * slots * batch):
             places.append(at)
             at += _aligned(size)
@@ -109,10 +109,10 @@ class Ranks:
         self.shares = shares if callable(shares) else lambda step: shares
         self.sides = [Side(i, str(folder / ("rank-%d" % i))) for i in range(len(self.shares(0)))]
         self.epochs, self.mode = epochs, mode
-        self.ahead = options.get("ahead")  # granted at most
+        self.ahead = options.get("ahead")  # most that are granted
         self.save_every = options.get("save_every")
         self.states = options.get("states")
-        self.start = options.get("start")  # parameters that everybody starts from
+        self.start = options.get("start")  # parameters from which all programs start
         self.stop_at = options.get("stop_at")
         self.rounds = 0
         self.about = None
@@ -144,7 +144,7 @@ class Ranks:
                 side.send(START)
                 self._slices(side, side.ahead + 1)
             self._serve()
-        except Exception as e:  # told by join()
+        except Exception as e:  # join() reports it
             self.error = e
         finally:
             for side in self.sides:
@@ -231,7 +231,7 @@ class Ranks:
         elif kind == LOG:
             side.logs.append(json.loads(_read(fd)))
         elif kind == FAILED:
-            side.failure = _read(fd).partition(b"\0")[0].decode()  # an exception may stand behind
+            side.failure = _read(fd).partition(b"\0")[0].decode()  # an exception may follow it
         elif kind == STATE:
             side.state = _read(fd) if fd is not None else b""
             side.send(CONTINUE)
@@ -275,7 +275,7 @@ class Ranks:
         if any(f & VOID for f in flags):
             answer = SKIP_STEP
         elif not any(f & HELD_BACK for f in flags):
-            for s in live:  # the one that is complete last is not told
+            for s in live:  # the bucket that completes last has no message
                 assert len(set(s.buckets[-1])) == len(s.buckets[-1]) == s.n_buckets - 1
                 assert all(0 <= b < s.n_buckets for b in s.buckets[-1])
             sums = self.about["reduction"] == "sum"
@@ -297,7 +297,7 @@ class Ranks:
             s.send(GO, answer)
 
     def _alone(self, side):
-        """Gradients that no other rank waits for."""
+        """Gradients for which no other rank waits."""
         flags, weight = self._told(side)
         if self.mode == "average":
             side.held = True

@@ -11,12 +11,12 @@ COLUMNS = "row rank step version staleness time epoch loss accuracy batch".split
 
 
 def run_local(command, sizes, strategy, folder, options=(), env=None, variables=None, **more):
-    """A rank for each of `sizes`, which are their minibatches. env: of the ranks; variables: of the
+    """Runs one rank for each of `sizes`, their minibatches. env: of the ranks; variables: of the
     programs; more: of the job. Returns the finished process."""
     folder.mkdir(exist_ok=True)
     spec = {
         **more,
-        # a framework is imported in over two minutes where many tests run
+        # importing a framework takes over two minutes when many tests run
         "program": {"command": command[:2], "args": command[2:], "env": variables or {},
                     "patience_seconds": 200},
         "workers": len(sizes),

@@ -15,7 +15,7 @@ STEPS = 2 * 16000 // 8
 
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory):
-    """The program, and what it ends with undisturbed."""
+    """The program, and its result when undisturbed."""
     folder = tmp_path_factory.mktemp("quick")
     subprocess.run(["cc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", folder / "quick",
                     os.path.join(ROOT, "tests/program/quick.c"),
@@ -42,7 +42,7 @@ def test_every_step_has_a_row_and_its_own_time(quick, tmp_path):
     assert np.abs(end - np.arange(24) % 5).max() < 0.05
     times = np.array([float(row["time"]) for row in told])
     took = np.array([float(row["compute"]) for row in told])
-    late = np.diff(times) < took[1:] / 4  # the rank heard of it together with the one before
+    late = np.diff(times) < took[1:] / 4  # the rank heard of it together with the previous one
     assert late.mean() > 0.1, "the rank was woken for each"
     assert 0.9e-4 < np.median(took) < 2e-4, "a step takes 0.1 ms and a little"
 

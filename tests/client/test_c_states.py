@@ -1,4 +1,4 @@
-"""A C program with a state of its own (../program/bits.c), by what evenstep.h says."""
+"""A C program with its own state (../program/bits.c), following evenstep.h."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ MODES = ["summed", "held"]
 
 @pytest.fixture(scope="module")
 def bits(tmp_path_factory):
-    """The program, and what it ends with alone, by mode."""
+    """The program, and its result alone, by mode."""
     folder = tmp_path_factory.mktemp("bits")
     program = folder / "bits"
     subprocess.run(["cc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", program,
@@ -27,14 +27,15 @@ def bits(tmp_path_factory):
 
 
 def trained(program, mode, strategy, folder, dies=None):
-    """(The finished process, what each rank ended with), of gradients in several buckets."""
+    """(The finished process, each rank's result), for gradients in several buckets."""
     done = run_local([str(program), str(folder / "rank"), mode], [20, 12], strategy, folder,
                      variables={"TEST_DIE": dies} if dies else {}, exchange={"bucket_bytes": 4096})
     assert done.returncode == 0, done.stderr[-3000:]
     return done, [np.fromfile(folder / f"rank-{i}.raw", "f4") for i in range(2)]
 
 
-# in the first and in the second slice of a step; what another rank kept is not what this one did
+# in the first and in the second slice of a step; another rank's kept gradients differ from this
+# one's
 @pytest.mark.parametrize("mode, dies", [("summed", None), ("held", None), ("summed", "5"),
                                         ("summed", "6"), ("held", "5")])
 def test_it_ends_as_alone(bits, tmp_path, mode, dies):

@@ -1,5 +1,5 @@
-"""C programs as people write them, with the library's calls added: the one of two spirals ends as
-it did on one machine (../program/spiral.c), and mistakes are told in a sentence (misused.c)."""
+"""C programs as people write them, with the library's calls added. The one of two spirals ends as
+it did on one machine (../program/spiral.c), and mistakes are reported in a sentence (misused.c)."""
 
 import os
 import subprocess
@@ -24,7 +24,7 @@ def build(folder, name, *options):
 
 @pytest.fixture(scope="module")
 def spiral(tmp_path_factory):
-    """The program, its data, and what it ends with on one machine, without the library."""
+    """The program, its data, and its result on one machine, without the library."""
     folder = tmp_path_factory.mktemp("spiral")
     t, turn = np.linspace(0.2, 1, 600), np.where(np.arange(600) % 2, 1, -1)
     points = np.stack([turn * t * np.cos(5 * t), turn * t * np.sin(5 * t), turn > 0], 1)

@@ -1,5 +1,5 @@
-"""What a loop over the loader is that knows nothing of epochs: no framework, and a library that
-notes what it is asked."""
+"""How a loop over the loader is treated if it knows nothing of epochs: without a framework, with a
+library that records its calls."""
 
 import math
 import os
@@ -25,7 +25,7 @@ class Library:
 
 
 def joined(epoch):
-    """A program that has joined a run that goes on in `epoch`."""
+    """A program that has joined a run that continues in `epoch`."""
     run = Run.__new__(Run)
     run._library, run.epoch, run.step, run.rank = Library(), epoch, 0, 0
     run.over, run.save, run.before_log, run.on_start = False, None, None, run.start
@@ -35,7 +35,7 @@ def joined(epoch):
 
 
 def test_where_an_exception_was_raised_is_a_line_of_the_program(tmp_path):
-    """And none of a module that is frozen into the interpreter, as os is."""
+    """And not of a module that is frozen into the interpreter, like os."""
     program = tmp_path / "train.py"
     program.write_text("import os\n\nos.environ['NO_SUCH_VARIABLE']\n")
     with pytest.raises(KeyError) as raised:
@@ -113,7 +113,7 @@ def test_after_a_look_at_a_batch_epochs_are_counted_from_where_the_run_goes_on()
 
 
 def test_a_loop_is_told_from_a_call():
-    """Whether `for` or next() asks, also through what stands between."""
+    """Does `for` or next() ask, even through code in between?"""
 
     class Asked:
         def __iter__(self):

@@ -26,7 +26,7 @@ def wheel():
 
 
 def test_the_wheel_installs_without_compiler_and_dependencies(wheel, tmp_path):
-    """An installer unpacks a wheel: that is all this one needs."""
+    """An installer unpacks a wheel; this one needs nothing more."""
     name = os.path.basename(wheel)
     glibc = re.fullmatch(r"evenstep-.*-py3-none-manylinux_2_(\d+)_\w+\.whl", name)
     assert int(glibc[1]) <= 28, "systems of 2018 cannot install it"
@@ -120,7 +120,7 @@ def test_the_c_example_trains_on_two_unequal_ranks(tmp_path):
 
 
 def test_a_plain_make_leaves_what_evenstep_run_needs():
-    """The library that a rank puts on its program's path, too."""
+    """Including the library that a rank puts on its program's path."""
     told = subprocess.run(["make", "-C", ROOT, "-n", "-W", "client/lib/join.c", "all"],
                           capture_output=True, text=True, check=True)
     assert "libevenstep.so" in told.stdout

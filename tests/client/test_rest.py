@@ -99,7 +99,7 @@ def programs():
 
 @pytest.fixture
 def folder(tmp_path):
-    """A program that needs nothing but NumPy, and what does not go along."""
+    """A program that needs only NumPy, and files that are not packed."""
     made = tmp_path / "program"
     made.mkdir()
     for name in ("wire.py", "counting.py"):
@@ -158,7 +158,7 @@ def test_a_folder_above_the_program_may_be_uploaded_and_no_other(programs, folde
 
 
 def test_a_program_beneath_the_root_folder_is_in_it(monkeypatch):
-    """Its name begins with the folder's, which ends in a slash of its own."""
+    """Its name begins with the folder's name, which ends in a slash."""
     monkeypatch.setattr("evenstep.client.pack", lambda *of: b"evenstep")
     monkeypatch.setattr("os.path.isfile", lambda path: True)
     client = Client("http://127.0.0.1:1", "token")

@@ -1,4 +1,4 @@
-"""Where this tree is, and what a program needs around it that uses the package from there."""
+"""The location of this tree, and the environment of a program that uses the package from there."""
 
 import os
 

@@ -17,19 +17,19 @@ import numpy as np
 
 import wire
 
-GOES = []  # what each step's GO said
+GOES = []  # the GO of each step
 SHAPES = {"first.weight": [40, 50], "first.bias": [40], "second.weight": [10, 40],
           "second.bias": [10]}
 N = sum(int(np.prod(s)) for s in SHAPES.values())
 
 
 def tokens(i):
-    """What a sample counts with --tokens."""
+    """The weight of a sample with --tokens."""
     return 1 + int(i) % 3 if ARGS.tokens else 1
 
 
 def gradient(indices, params):
-    """Mean over the samples (or their tokens, or a sum) of a gradient of whole numbers, and a part
+    """Mean over the samples (or their tokens, or a sum) of a gradient of whole numbers, plus a part
     that depends on the parameters."""
     j = np.arange(N, dtype=np.int64)
     total = np.zeros(N, np.float64)
@@ -41,7 +41,7 @@ def gradient(indices, params):
 
 
 class Optimizer:
-    """As the user's: plain SGD, with momentum, or one that the server's rule cannot make (adaptive:
+    """Like a user's: plain SGD, with momentum, or one that the server's rule cannot make (adaptive:
     the sign of the gradient; heavy: a momentum that it does not tell)."""
 
     def __init__(self, kind, rate):
@@ -73,7 +73,7 @@ def describe(optimizer):
 
 
 def faulty(number):
-    """Whether this process has its fault at this slice."""
+    """Does this process have its fault in this slice?"""
     rank, incarnation = int(os.environ["EVENSTEP_RANK"]), int(os.environ["EVENSTEP_INCARNATION"])
     here = (not ARGS.on or rank in ARGS.on) and ARGS.but != rank
     due = number == ARGS.every * (incarnation + 1) if ARGS.every else number == ARGS.after
@@ -135,7 +135,7 @@ def weight_of(w, s):
 
 
 def one_pass(w, s, optimizer, grads):
-    """Gradients, bucket by bucket; those that weigh nothing are no numbers."""
+    """Gradients, bucket by bucket; gradients without weight are NaN."""
     weight, now = weight_of(w, s), faulty(s.number)
     loss = float("nan") if ARGS.no_loss else float(np.abs(grads).mean())
     w.grads[:] = grads if weight > 0 or s.count == 0 else np.nan
@@ -154,7 +154,8 @@ def one_pass(w, s, optimizer, grads):
 
 
 def more_passes(w, s, optimizer, go):
-    """Each adds half of the gradient to what GO left, or is followed by a step of its own."""
+    """Each further pass adds half of the gradient to what GO left, or is followed by its own
+    step."""
     passes = (2 if ARGS.fault == "further" and w.rank == 1 and s.number == ARGS.after
               else ARGS.passes)
     for _ in range(1, passes):
@@ -197,8 +198,8 @@ def seen_file(rank):
 
 
 def note(rank, s):
-    """What all processes of this rank have given gradients of; of a slice that was computed again
-    the last time holds."""
+    """The samples of which this rank's processes have given gradients; of a repeated slice the last
+    time counts."""
     line = (json.dumps([s.number, s.epoch, [int(i) for i in s.indices]]) + "\n").encode()
     with open(seen_file(rank), "ab", buffering=0) as f:
         length = f.tell()
@@ -232,7 +233,7 @@ def loops(rank):
 
 
 def hold(number):
-    """Until the test says so, or for so long."""
+    """Waits until the test says so, or for this long."""
     while number == ARGS.after and ARGS.stays == int(os.environ["EVENSTEP_RANK"]):
         time.sleep(1)
     until = time.monotonic() + ARGS.hold_for
@@ -290,7 +291,7 @@ def main():
         print(f"state of rank {w.state[0]}" if w.state else "no state", flush=True)
         optimizer.velocity = np.frombuffer(w.state, "<f4", N,
                                            1).copy() if w.state else optimizer.velocity
-    w.params[:] = np.arange(N) % 5 + rank + 1000 * incarnation  # those of rank 0 are everybody's
+    w.params[:] = np.arange(N) % 5 + rank + 1000 * incarnation  # rank 0's are used by all
     if ARGS.loop:
         w.epochs(float("inf"))
     w.start()

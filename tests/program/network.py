@@ -25,7 +25,7 @@ def parts(flat):
 
 
 def gradient(params, grads, x, y):
-    """Of the mean cross entropy; the sum of the losses."""
+    """The gradient of the mean cross entropy; returns the sum of the losses."""
     p, g = parts(params), parts(grads)
     hidden = np.maximum(x @ p["fc1.weight"].T + p["fc1.bias"], 0)
     out = hidden @ p["fc2.weight"].T + p["fc2.bias"]

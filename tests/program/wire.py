@@ -1,5 +1,5 @@
-"""The program's side of client/protocol.h in plain Python, for programs that test the rank's side:
-no library of ours is in between, so a test can say things that the library never would."""
+"""The program's side of client/protocol.h in plain Python, for programs that test the rank's side.
+It does not use our library, so a test can send what the library never would."""
 import array
 import json
 import mmap
@@ -75,7 +75,7 @@ class Wire:
         os.close(fd)
 
     def receive(self, *kinds):
-        """The next message but slices, which are kept."""
+        """The next message other than slices, which it keeps."""
         while True:
             packet, control, _, _ = self.socket.recvmsg(SIZE, socket.CMSG_SPACE(8))
             if len(packet) != SIZE:
@@ -107,11 +107,11 @@ class Wire:
         return self.slices.pop(0)
 
     def hold(self):
-        """Waits if the last GO or CONTINUE said so; true if the job goes on."""
+        """Waits if the last GO or CONTINUE said so; true if the job continues."""
         return not self.held or self.go_on()
 
     def go_on(self):
-        """Until CONTINUE; the state that `save` gives is told as often as it is asked."""
+        """Waits for CONTINUE; gives the state from `save` as often as it is asked."""
         while True:
             flags, _, _ = self.receive(CONTINUE, SAVE)
             if self.last != SAVE:
@@ -125,7 +125,7 @@ class Wire:
         return self.hold()
 
     def again(self, s):
-        """One more backward pass over this slice; nobody is held before it."""
+        """One more backward pass over this slice; it is never held before that."""
         self.send(BEGIN, AGAIN, struct.pack("<qq", s.epoch, s.number))
 
     def bucket(self, index, weight):
@@ -146,7 +146,7 @@ class Wire:
         return go
 
     def keep(self, s):
-        """What another process goes on from if this one dies in its step."""
+        """Keeps what another process continues from if this one dies in its step."""
         if self.copy is not None and self.shared[2] != s.number:
             self.copy[:] = np.concatenate([self.params, self.stats])
             self.shared[2] = s.number

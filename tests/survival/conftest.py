@@ -1,4 +1,4 @@
-"""What this suite imports: tests/integration has the service, tests/lab a disk soon full."""
+"""Imports for this suite: the service of tests/integration, and a small disk of tests/lab."""
 import pathlib
 import sys
 

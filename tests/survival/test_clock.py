@@ -1,5 +1,4 @@
-"""The wall clock is set while jobs run: no job begins again, no node is lost, no step is made
-twice."""
+"""The wall clock is set while jobs run: no job restarts, no node is lost, no step is made twice."""
 import time
 
 import pytest
@@ -8,7 +7,7 @@ from agents import Agent, ready, states
 from clock import WallClock
 from service import Service, spec
 
-HOUR, SILENT = 3600, 5  # s; a host that is silent for 4 is lost
+HOUR, SILENT = 3600, 5  # s; a host counts as lost after 4 s of silence
 
 
 @pytest.fixture
@@ -22,7 +21,7 @@ def slow(**changes):
 
 
 def trains_on_meanwhile(service, clock, **changes):
-    """It is set ahead, back and right again, while an endless job trains."""
+    """The clock is set ahead, back and right again, while an endless job trains."""
     id = service.submit(slow(epochs=10_000, **changes))
     service.steps(id, 20)
     for seconds in (HOUR, -HOUR, 0):
@@ -54,7 +53,8 @@ def test_a_host_may_set_its_clock(clock):
 
 
 def test_a_host_whose_clock_is_off_costs_a_job_nothing(clock):
-    """It refuses to start ranks, and rests; the job runs elsewhere, its one attempt still whole."""
+    """The host refuses to start ranks, and rests; the job runs elsewhere, still in its first
+    attempt."""
     with Service(nodes=["n1=cpu:1"]) as service, Agent(
             service, "alpha", "a1=cpu:1", "a2=cpu:1", env=clock.env):
         ready(service, "a1", "a2")

@@ -1,5 +1,5 @@
-"""A worker dies while another one's Open MPI has to do with it: neither of them takes the attempt
-along (docs/decisions/0061, 0104)."""
+"""A worker dies while another one's Open MPI communicates with it: the attempt continues, with the
+other worker or with its next process (docs/decisions/0061, 0104)."""
 import contextlib
 import os
 import signal
@@ -15,8 +15,8 @@ from test_returned_worker import LOCKSTEP_EPOCHS, NODES, RETURNING, Events, rank
 
 @pytest.mark.parametrize("name", ["sync", "local-sgd", "asgd"])
 def test_one_may_die_while_others_write_to_it(name):
-    """Over TCP, at any moment. A step is mostly the exchange of 6.4 MB, and every other death would
-    have Open MPI end or hang another rank, too (docs/decisions/0104)."""
+    """Over TCP, at any moment. A step is mostly the exchange of 6.4 MB, and every second death
+    would make Open MPI end or hang another rank too (docs/decisions/0104)."""
     wide = [{"type": "flatten"}, {"type": "dense", "units": 2000}, {"type": "relu"},
             {"type": "dense", "units": 10}]
     here, hosts = "here=cpu:1,slowdown=5", ("far", "away")
@@ -37,7 +37,7 @@ def test_one_may_die_while_others_write_to_it(name):
 
 @pytest.mark.parametrize("name", ["sync", "local-sgd", "asgd"])
 def test_one_whose_exchange_hangs_since_another_one_died_comes_back_too(name):
-    """As Open MPI's may do (docs/decisions/0061). It ends by itself."""
+    """As Open MPI's exchange may do (docs/decisions/0061). The worker ends by itself."""
     with Service(nodes=NODES) as s:
         id = submit(s, name, epochs=2 * LOCKSTEP_EPOCHS)
         events, hanging = Events(s, id), rank_on(s, id, "fast-2")

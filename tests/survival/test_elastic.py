@@ -1,5 +1,5 @@
-"""A job whose number of nodes follows what is there, with the real processes: it begins with what
-is free, grows, makes room for a higher priority, and has counted every sample once."""
+"""An elastic job with real processes: it starts on the free nodes, grows, gives nodes to a job of
+higher priority, and counts every sample once."""
 import re
 
 import pytest
@@ -18,7 +18,7 @@ def service():
 
 
 def resized(service, id, n):
-    """The job once it has changed its size n times, and steps again."""
+    """The job once it has changed its size n times and steps again."""
     def stepping():
         job = service.job(id)
         changes = job["resizes"]

@@ -28,8 +28,8 @@ def two_slow():
 
 
 def let_in(service, id):
-    """Kills rank 3. The next one is let in, and all are asked where they stand: its process, which
-    waits, since rank 2 answers at the end of its step."""
+    """Kills rank 3. Its next process is let in, and all ranks are asked for their positions.
+    Returns the process, which waits because rank 2 only answers at the end of its step."""
     def count():
         return ranks_log(service, id).count("lets a worker in")
     events, before, first = Events(service, id), count(), ranks_of(id)[3]
@@ -52,8 +52,8 @@ def test_one_that_is_killed_as_it_joins_is_there_the_next_time(two_slow, name):
 
 @pytest.mark.parametrize("name,rank", [("sync", 0), ("sync", 2), ("local-sgd", 0)])
 def test_another_one_may_die_as_one_joins(two_slow, name, rank):
-    """Rank 0 would give the newcomer its state: another one does. Rank 2 has not answered the
-    keeper: nobody waits until it has, though it comes back."""
+    """Rank 0 would give the newcomer its state; another rank does so instead. Rank 2 has not
+    answered the keeper; nobody waits for that, although it comes back."""
     id = submit_lockstep(two_slow, name, **LARGE)
     _, events = let_in(two_slow, id)
     kill(id, rank)
@@ -62,8 +62,8 @@ def test_another_one_may_die_as_one_joins(two_slow, name, rank):
 
 
 def alternate(service, id, pid, keeper, said):
-    """Lets either the newcomer run or the keeper, until the keeper has said this once more: the
-    newcomer is stopped then."""
+    """Lets either the newcomer or the keeper run until the keeper has said this once more; the
+    newcomer is then stopped."""
     def count():
         return ranks_log(service, id).count(said)
     before = count()
@@ -80,8 +80,8 @@ def alternate(service, id, pid, keeper, said):
 
 
 def stopped_when_let_in(service, id):
-    """Kills rank 3. The next one is stopped as the keeper lets it in, before it is ready: its
-    process."""
+    """Kills rank 3. Returns the next process, which is stopped when the keeper lets it in, before
+    it is ready."""
     events, first = Events(service, id), ranks_of(id)
     kill(id, 3)
     events.next("left")
@@ -105,8 +105,8 @@ def test_one_that_was_let_in_is_not_forgotten_when_another_one_dies(two_slow, na
 
 @pytest.mark.parametrize("name", ["sync", "local-sgd"])
 def test_one_that_stands_still_as_all_are_asked_is_there_the_next_time(two_slow, name):
-    """The keeper asks one that is stopped, and waits for 3 s. The job would end before the
-    coordinator gives that one up."""
+    """The keeper asks a stopped process and waits for 3 s. The job would end before the coordinator
+    gives that process up."""
     id = submit_lockstep(two_slow, name, **LARGE)
     pid, events = stopped_when_let_in(two_slow, id)
     alternate(two_slow, id, pid, ranks_of(id)[4], "asks all for the worker that is ready")
@@ -119,8 +119,8 @@ def test_one_that_stands_still_as_all_are_asked_is_there_the_next_time(two_slow,
 @pytest.mark.parametrize("name,before", [
     ("local-sgd", None), ("local-sgd", 1), ("hpsgd", 2)])
 def test_one_that_was_let_in_as_the_others_finish_holds_nobody_up(two_slow, name, before):
-    """It is ready so many steps before the last one; None: never. Whether it makes one or ends
-    without, each sample counts once."""
+    """The process is ready this many steps before the last one; None: never. Whether or not it
+    makes a step, each sample counts once."""
     id = submit_lockstep(two_slow, name, **{**LARGE, "epochs": 10})
     pid, _ = stopped_when_let_in(two_slow, id)
     if before is not None:

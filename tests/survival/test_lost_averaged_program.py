@@ -27,11 +27,11 @@ def service():
 
 
 class Run:
-    """A job of such programs; `whom`: as test_lost_worker.run_program() has it."""
+    """A job of such programs; `whom`: as in test_lost_worker.run_program()."""
 
     def __init__(self, service, strategy, *whom, ahead=1, after=3, point="begun", holds=0,
                  **spec):
-        """holds: later steps of all ranks take so many seconds until `hold` is there."""
+        """holds: later steps of all ranks take this many seconds until the file `hold` exists."""
         self.service, self.strategy = service, strategy
         self.hold = service.dir / f"hold-{secrets.token_hex(8)}"
         self.gate = service.dir / f"gate-{secrets.token_hex(8)}"
@@ -49,18 +49,18 @@ class Run:
             "checkpoint": {"every_steps": 5}, **spec})
 
     def lines(self, rank):
-        """(epoch, samples) of each of its steps; of one that was made again the last."""
+        """(epoch, samples) of each of its steps; of a repeated step the last time."""
         path = self.seen / f".seen-{rank}"
         lines = map(json.loads, path.read_text().splitlines()) if path.exists() else []
         return {number: (epoch, indices) for number, epoch, indices in lines}
 
     def entered(self, rank):
-        """The first slice of the second process of that rank, which skips some."""
+        """The first slice of that rank's second process, which skips some."""
         numbers = sorted(self.lines(rank))
         return next(n for n in numbers if n and n - 1 not in numbers)
 
     def made(self, left):
-        """What each rank has made that counts: of the lost ones up to left[rank]."""
+        """The steps of each rank that count: those of lost ranks up to left[rank]."""
         return [{n: line for n, line in self.lines(r).items() if n < left.get(r, 10**9)}
                 for r in range(4)]
 
@@ -69,8 +69,8 @@ class Run:
 
 
 def kill(run, ranks):
-    """Those that kill their workers do so; none is started again (test_returned_averaged_program.py
-    has that). The events that tell it."""
+    """Lets these programs kill their workers, none of which is restarted
+    (test_returned_averaged_program.py has that). Returns the events about it."""
     until("all ranks run", lambda: len(ranks_of(run.id)) == 5)
     returns = run.strategy["type"] == "local-sgd"
     guards = {rank: guard_of_rank(run.id, rank) for rank in ranks if returns}
@@ -91,8 +91,8 @@ def mean_of(replicas, weights):
 
 
 class Ranks:
-    """What an averaging strategy does with replicas, weighted by samples. In a group, what all of
-    its ranks have averaged stays with those that are left."""
+    """What an averaging strategy does with replicas, weighted by samples. In a group, the remaining
+    ranks keep what all of its ranks have averaged."""
 
     def __init__(self, groups):
         self.groups = groups
@@ -113,7 +113,7 @@ class Ranks:
         self.since[rank] = self.before[rank] = 0
 
     def drop(self, rank):
-        """What it had since the average of its group counts no more."""
+        """Its samples since the average of its group no longer count."""
         group = next(g for g in self.groups if rank in g)
         mates = [r for r in group if r in self.own and r != rank]
         total = sum(self.before[r] for r in (*mates, rank))
@@ -139,8 +139,8 @@ class Ranks:
 
 
 def averaged(made, strategy, left, back=None):
-    """The parameters that these steps give; left[rank]: the last step of it that counts;
-    back[rank]: the first that does again, from the last average."""
+    """The parameters that these steps give. left[rank]: its last step that counts; back[rank]: its
+    first step that counts again, from the last average."""
     back = back or {}
     k1, k2 = strategy.get("k1", 10**9), strategy.get("k2") or strategy["k"]
     size = strategy.get("group_size", 4)
@@ -164,7 +164,7 @@ def averaged(made, strategy, left, back=None):
 
 
 def summed(made):
-    """The same where each step's mean gradient is summed, whatever the rounds."""
+    """The same if each step's mean gradient is summed, whatever the rounds."""
     params = first_parameters().astype("f8")
     for step in range(1 + max(map(max, filter(None, made)))):
         samples = [i for m in made for i in m.get(step, (0, []))[1]]
@@ -173,7 +173,7 @@ def summed(made):
 
 
 def assert_each_once(made, crosses):
-    """crosses: what a lost one had of an epoch may come in the next one's loops."""
+    """crosses: samples of an epoch that a lost rank had may come in the next epoch's loops."""
     if crosses:
         seen = sorted(i for m in made for _, indices in m.values() for i in indices)
         assert seen == sorted(EPOCHS * list(range(SAMPLES)))
@@ -184,7 +184,8 @@ def assert_each_once(made, crosses):
 
 
 def left_at(run, job, rank):
-    """The step of it that counts last, since the others have it: after so many samples."""
+    """The number of its last step that counts, because the others have it: after this many
+    samples."""
     samples, at = 0, 0
     for number, (_, indices) in sorted(run.lines(rank).items()):
         if samples == job["workers"][rank]["samples"]:
@@ -206,7 +207,7 @@ def assert_as_made(run, job, events, crosses):
         rank = event["rank"]
         dead = job["workers"][rank]
         assert dead["state"] == "left" and dead["updates"] == left[rank]
-        assert left[rank] >= event["step"] or crosses  # all may have shown an average since
+        assert left[rank] >= event["step"] or crosses  # all may have shown an average since then
     made = run.made(left)
     assert_counted(job, made)
     assert_each_once(made, crosses)
@@ -231,7 +232,7 @@ def lose(service, strategy, rank, crosses=False, **how):
 @pytest.mark.parametrize("rank,k,ahead,after,point", [
     (0, 4, 1, 5, "begun"), (1, 6, 2, 19, "half"), (2, 6, 5, 14, "after"), (3, 4, 1, 62, "before")])
 def test_the_others_keep_their_steps_and_compute_what_it_had(service, rank, k, ahead, after, point):
-    """Where k is 6, evaluations come between two averages."""
+    """If k is 6, evaluations come between two averages."""
     job, event = lose(service, {"type": "local-sgd", "k": k}, rank, ahead=ahead, after=after,
                       point=point)
     assert job["workers"][rank]["updates"] == event["step"] == after // k * k
@@ -240,7 +241,7 @@ def test_the_others_keep_their_steps_and_compute_what_it_had(service, rank, k, a
 @pytest.mark.parametrize("rank,size,after,kept", [
     (1, 2, 21, 20), (0, 2, 17, 16), (3, 4, 23, 22), (2, 1, 21, 16)])
 def test_what_its_group_has_averaged_with_it_counts(service, rank, size, after, kept):
-    """The last: there is nobody else in its group."""
+    """In the last case its group has no other rank."""
     job, event = lose(service, {"type": "hier-sgd", "k1": 2, "k2": 8, "group_size": size}, rank,
                       after=after)
     assert (job["workers"][rank]["updates"], event["step"]) == (kept, 16)
@@ -251,8 +252,8 @@ def test_what_its_group_has_averaged_with_it_counts(service, rank, size, after, 
     (0, {"type": "local-sgd", "k": 70}, 1, 39), (3, {"type": "local-sgd", "k": 30}, 5, 36),
     (1, {"type": "hier-sgd", "k1": 10, "k2": 60, "group_size": 2}, 1, 47)])
 def test_an_interval_may_hold_the_end_of_an_epoch(service, rank, strategy, ahead, after):
-    """What it had of that epoch comes in the next one's loops. The second has no average but that
-    of the end, the fourth has cut steps of the next epoch in advance."""
+    """The lost rank's samples of that epoch come in the next epoch's loops. The second case has no
+    average except the last one; the fourth has cut steps of the next epoch in advance."""
     lose(service, strategy, rank, ahead=ahead, after=after, point="half", holds=0.5, crosses=True)
 
 
@@ -260,8 +261,9 @@ def test_an_interval_may_hold_the_end_of_an_epoch(service, rank, strategy, ahead
     (0, 1, 1, 5, "begun"), (1, 3, 2, 19, "half"), (2, 4, 5, 14, "after"),
     (3, "auto", 1, 30, "half"), (1, 5, 1, 57, "before")])
 def test_rounds_are_summed_without_it(service, rank, k, ahead, after, point):
-    """What it had of the round whose sum was under way counts, where one of the others has it. How
-    many steps "auto" takes for a round goes by the machine: they may hold the end of an epoch."""
+    """Its part of the round whose sum was under way counts if another rank has the sum. The
+    machine's speed decides how many steps "auto" takes per round, so a round may contain the end of
+    an epoch."""
     lose(service, {"type": "hpsgd", "k": k}, rank, ahead=ahead, after=after, point=point,
          crosses=k == "auto")
 
@@ -275,8 +277,8 @@ def test_rounds_may_hold_the_end_of_an_epoch(service, rank, k, ahead, after):
 @pytest.mark.parametrize("k,after,before", [(4, 14, False), (1, 9, False), (4, 14, True),
                                             (1, 9, True)])
 def test_a_pause_between_rounds_waits_until_its_samples_have_come(service, k, after, before):
-    """And the attempt that follows goes on from the sum that is under way then. before: it is
-    asked for first, and the round whose end all agree on it is made without the lost one."""
+    """The next attempt continues from the sum that is then under way. before: the pause is
+    requested first, and the round whose end all ranks agree on is made without the lost rank."""
     run = Run(service, {"type": "hpsgd", "k": k}, "--on", 2, "--times", 1, after=after,
               point="half", holds=0.5)
     until("all ranks run", lambda: len(ranks_of(run.id)) == 5)

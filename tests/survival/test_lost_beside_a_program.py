@@ -18,7 +18,7 @@ def service():
 
 
 def run_killed(service, point, *more, strategy="sync"):
-    """In slice 7 of rank 1 its program is killed; the next one waits for the file."""
+    """In slice 7 of rank 1 its program is killed; the next process waits for the file."""
     again = service.dir / f"again-{secrets.token_hex(8)}"
     args = ["--samples", SAMPLES, "--reduction", "sum", "--rate", 1 / 512, "--fault", "killed",
             "--on", 1, "--times", 1, "--after", 7, "--point", point, "--everyone", "--state",
@@ -36,7 +36,7 @@ def run_killed(service, point, *more, strategy="sync"):
 @pytest.mark.parametrize("rank,point", [(0, "half"), (2, "half"), (2, "step")])
 def test_a_step_of_sync_that_waits_for_a_program_and_loses_a_worker_ends_the_attempt(
         service, rank, point):
-    """The job goes on from its checkpoint, and each sample counts once."""
+    """The job continues from its checkpoint, and each sample counts once."""
     id, again = run_killed(service, point)
     until("the step waits", lambda: "the step waits for a program" in ranks_log(service, id))
     kill(id, rank)
@@ -58,8 +58,8 @@ def test_others_do_not_wait_for_that_program_where_each_makes_its_own_steps(serv
 
 
 def test_what_a_program_gave_before_it_ended_counts_in_a_step_that_loses_a_worker(service):
-    """Rank 1's program ends when all of its gradients are handed over but the last; the worker of
-    rank 2 dies in its own pass, so the step is summed anew."""
+    """Rank 1's program ends after it has handed over all gradients except the last. The worker of
+    rank 2 dies in its own pass, so the step is summed again."""
     id, again = run_killed(service, "half", "--stays", 2)
     kill(id, 2)
     again.touch()
@@ -69,8 +69,8 @@ def test_what_a_program_gave_before_it_ended_counts_in_a_step_that_loses_a_worke
 
 
 def test_a_step_that_waits_for_its_sum_stays_as_its_rank_tells_of_the_best_evaluation(service):
-    """Rank 0 is killed while a stopped keeper does not take the best network of it. Rank 1 is the
-    first one then, and gives it from within the step that follows, in which its program waits."""
+    """Rank 0 is killed while a stopped keeper does not take the best network from it. Rank 1 is
+    then the first worker, and gives it during the following step, in which its program waits."""
     args = ["--samples", SAMPLES, "--reduction", "sum", "--rate", 1 / 512, "--everyone", "--state",
             "--pause", 0.05]
     id = service.submit({

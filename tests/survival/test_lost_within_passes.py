@@ -22,8 +22,9 @@ def service():
     (0, 1, 2, "between"), (1, 2, 3, "again"), (3, 5, 2, "again")])
 def test_a_step_of_several_passes_is_made_without_one_that_is_killed_within(service, rank, ahead,
                                                                             passes, point):
-    """Behind the sum of a step's first pass, as a GAN has two (docs/decisions/0088). Each further
-    pass adds half of the gradient; of the killed one's samples in that step these alone lack."""
+    """After the sum of a step's first pass, in a program with two passes like a GAN
+    (docs/decisions/0088). Each further pass adds half of the gradient; only these parts of the
+    killed rank's samples in that step are missing."""
     after = random.randrange(2) * STEPS + random.randrange(2, STEPS - ahead - 2)
     print("in slice", after)
     seen = service.dir / f"seen-{secrets.token_hex(8)}"
@@ -48,7 +49,8 @@ def test_a_step_of_several_passes_is_made_without_one_that_is_killed_within(serv
 @pytest.mark.parametrize("rank,ahead,point", [
     (0, 1, "after"), (2, 2, "after"), (1, 1, "evaluation")])
 def test_one_is_killed_where_all_ask_whether_a_pass_follows(service, rank, ahead, point):
-    """Before an epoch's evaluation, and in it. The killed one has made all passes of that step."""
+    """Before an epoch's evaluation, and during it. The killed rank has made all passes of that
+    step."""
     id, gate = run_program(service, ahead, STEPS - 1, point, "--on", rank, "--passes", 2)
     event = lose_behind_gate(service, id, rank, gate)
     assert (event["rank"], event["others"], event["step"]) == (rank, 3, STEPS)

@@ -50,7 +50,7 @@ def service():
 
 @pytest.fixture
 def draw():
-    """Random numbers, whose seed stands in the output of a test that fails."""
+    """Random numbers; the output of a failed test has their seed."""
     seed = random.randrange(10**6)
     print(f"seed {seed}")
     return random.Random(seed)
@@ -72,8 +72,8 @@ def rank_on(service, id, node):
 
 
 def kill(id, rank):
-    """Kills a worker whose communication thread sleeps: one that dies as it appends to another
-    one's queue in the memory that they share leaves Open MPI spinning there, and the attempt ends
+    """Kills a worker whose communication thread sleeps. A worker that dies while it appends to
+    another one's queue in shared memory leaves Open MPI spinning there, and the attempt ends
     (docs/decisions/0061)."""
     pid = until("all ranks run", lambda: rank in (r := ranks_of(id)) and r)[rank]
     until("its communication thread sleeps", lambda: not runs(pid, "exchange"), every=0.0002)
@@ -81,8 +81,8 @@ def kill(id, rank):
 
 
 def lose(service, id, rank, kill):
-    """kill() has that worker killed, which is not started again; the event that tells how the
-    others go on."""
+    """Has that worker killed by kill(); it is not restarted. Returns the event about how the others
+    continue."""
     stream, guard = listen(service, id), guard_of(service, id, rank)
     kill()
     event = told(stream, "left")
@@ -97,21 +97,21 @@ def kill_one(service, id, rank):
 
 
 def lose_behind_gate(service, id, rank, gate):
-    """Of the programs of run_program(), of which that rank's kills its worker."""
+    """For the programs of run_program(): that rank's program kills its worker."""
     until("all ranks run", lambda: len(ranks_of(id)) == 5)
     return lose(service, id, rank, lambda: open_gate(service, id, gate))
 
 
 def guard_of(service, id, rank):
-    """Of a worker that would be started again (test_returned_worker.py); else None."""
+    """The guard of a worker that would be restarted (test_returned_worker.py), else None."""
     strategy = service.job(id)["spec"]["strategy"]["type"]
     if strategy in {s["type"] for s in (*STRATEGIES.values(), *AVERAGING.values())}:
         return guard_of_rank(id, rank)
 
 
 def guard_of_rank(id, rank):
-    """Waits for it: mpirun starts the guard under a worker's name, and the guard the worker. What
-    is above the rank before that is mpirun."""
+    """Waits for the guard: mpirun starts it under a worker's name, and it starts the worker. Before
+    that, the rank's parent is mpirun."""
     def found():
         worker = ranks_of(id).get(rank)
         guard = worker and parent_of(worker)
@@ -120,8 +120,8 @@ def guard_of_rank(id, rank):
 
 
 def stays_out(guard):
-    """Stops the guard of a worker that has left, and ends the process that it has started by
-    then, which has not joined."""
+    """Stops the guard of a worker that has left, and ends the process that it may have started,
+    which has not joined."""
     os.kill(guard, signal.SIGSTOP)
     for pid in proc_file(guard, f"task/{guard}/children").split():
         os.kill(int(pid), signal.SIGKILL)
@@ -146,7 +146,8 @@ def told(stream, type):
 
 
 def assert_whole(service, id, job):
-    """Every sample once, every update in the counters and in the figures of staleness."""
+    """Every sample counts once, and every update in the counters and in the figures of
+    staleness."""
     samples = job["spec"]["epochs"] * SAMPLES
     assert job["state"] == "succeeded" and job["error"] is None
     assert job["progress"]["samples"] == samples and job["progress"]["fraction"] == 1.0
@@ -156,7 +157,7 @@ def assert_whole(service, id, job):
 
 
 def longest_pause(service, id, dead):
-    """The longest time, in seconds, that no survivor made a step."""
+    """The longest time, in seconds, in which no survivor made a step."""
     series = service.get(f"jobs/{id}/series?names=compute_seconds&x=time&points=20000").json()
     steps = sorted(t for s in series["series"] if s["node"] and s["node"] != dead for t in s["x"])
     return max(b - a for a, b in zip(steps, steps[1:]))
@@ -185,7 +186,8 @@ def test_a_worker_that_is_killed_costs_neither_the_attempt_nor_a_sample(service,
     told_by = re.search(rf"a worker is lost, the attempt continues.* job={id} .*rank={rank} .*",
                         service.text())
     assert "signal 9" in told_by.group(), "its guard knows; who misses a heartbeat does not"
-    # nobody waits for the one that died, nor for the verdict: who did would make one update more
+    # nobody waits for the dead worker, nor for the verdict: a waiting worker would make one more
+    # update
     if name in ("asgd", "softsync"):
         rows = service.get(f"jobs/{id}/series?names=staleness&points=20000").json()["series"]
         last = max(x for s in rows if s["node"] == "slow" for x in s["x"])
@@ -209,8 +211,8 @@ def test_the_last_worker_goes_on_alone_and_then_the_attempt_needs_it(service, st
 
 @pytest.mark.parametrize("strategy", ["asgd", "sync"])
 def test_a_worker_that_is_killed_as_soon_as_it_is_there_costs_no_restart(service, strategy, draw):
-    """Before the ranks have met, in their first moments after that, or before the first step: where
-    the others cannot go on, the job begins anew, and nothing is charged to it."""
+    """Before the ranks have met, in their first moments after that, or before the first step. If
+    the others cannot continue, the job starts again without a charge."""
     moments = {"at once": 0, "in the start": 0.2 + draw.random() * 0.4, "at the first step": None}
     for rank, (moment, after) in zip(draw.sample(range(4), 3), moments.items()):
         id = service.submit(job_spec({"type": strategy}, max_restarts=0))
@@ -264,7 +266,7 @@ MOMENTUM = {"type": "sgd", "learning_rate": 0.05, "momentum": 0.9}
 
 @pytest.fixture(scope="module")
 def undisturbed():
-    """Metrics of a job that loses nobody; how fast its nodes are does not matter."""
+    """Metrics of a job without losses; the speed of its nodes does not matter."""
     with Service(nodes=tuple(f"{n}=cpu:1" for n in "abcd")) as s:
         id = s.submit(job_spec({"type": "sync"}, optimizer=MOMENTUM))
         return s.wait(id, "succeeded")["metrics"]
@@ -272,9 +274,9 @@ def undisturbed():
 
 @pytest.mark.parametrize("rank", [0, 2])
 def test_a_step_that_lost_a_worker_is_the_step_that_it_would_have_been(service, undisturbed, rank):
-    """Minibatches are cut anew, so an update is the same but for the order of additions: the job
-    ends as one that lost nobody. Rank 0 speaks for all, and another one takes its place:
-    evaluations and checkpoints go on."""
+    """Minibatches are cut again, so an update differs only in the order of additions: the job ends
+    like one without losses. Rank 0 speaks for all; when it dies another rank takes over, and
+    evaluations and checkpoints continue."""
     id = service.submit(job_spec({"type": "sync"}, optimizer=MOMENTUM,
                                  evaluate={"every_steps": 10}, checkpoint={"every_steps": 15}))
     service.steps(id, 100)
@@ -295,8 +297,8 @@ def test_a_step_that_lost_a_worker_is_the_step_that_it_would_have_been(service, 
 
 
 def test_one_whose_minibatch_has_changed_before_it_dies_is_counted_to_the_sample(service):
-    """The others tell what it made: with the minibatches of each step, also of the one in which all
-    took others."""
+    """The others tell what it made: with the minibatches of each step, even of the step in which
+    all changed theirs."""
     id = service.submit(job_spec({"type": "sync"},
                                  batching={"global_batch": 64, "policy": "dynamic"}))
     service.steps(id, 1)
@@ -327,8 +329,8 @@ def test_two_workers_that_die_at_once_leave_the_other_two(service):
 
 
 def test_a_worker_may_die_at_any_moment(service, draw):
-    """Long steps, so that most moments are within one; an evaluation and a state for the keeper
-    come often."""
+    """Long steps, so that most moments are within one. Evaluations and states for the keeper come
+    often."""
     for node in draw.sample(["fast-1", "fast-2", "fast-3", "slow"], 3):  # who dies twice rests
         id = service.submit(job_spec({"type": "sync"}, evaluate={"every_steps": 7},
                                      checkpoint={"every_steps": 11}))
@@ -344,12 +346,12 @@ def test_a_worker_may_die_at_any_moment(service, draw):
 # ---- averaging strategies ------------------------------------------------------------------------
 
 def interval(strategy):
-    """Steps from one average over all to the next."""
+    """Steps from one average over all workers to the next."""
     return strategy.get("k") or strategy["k2"]
 
 
 def assert_each_step_once(service, id, job):
-    """Those that were made again too; and the counters have all steps that are left."""
+    """Including repeated steps; and the counters have all remaining steps."""
     series = service.get(f"jobs/{id}/series?names=compute_seconds&points=20000").json()["series"]
     last = job["spec"]["epochs"] * SAMPLES // 64
     for node in (s for s in series if s["node"]):
@@ -360,13 +362,13 @@ def assert_each_step_once(service, id, job):
 
 
 def averaging(name, **changes):
-    """Replicas learn from a quarter of the samples each: at twice the rate."""
+    """Each replica learns from a quarter of the samples, so the rate is doubled."""
     return job_spec(AVERAGING[name], optimizer={"type": "sgd", "learning_rate": 0.1}, **changes)
 
 
 @pytest.fixture(scope="module")
 def averaged():
-    """Metrics of jobs that lose nobody, by the strategy's name."""
+    """Metrics of jobs without losses, by the strategy's name."""
     with Service(nodes=tuple(f"{n}=cpu:1" for n in "abcd")) as s:
         ids = {name: s.submit(averaging(name)) for name in AVERAGING}
         return {name: s.wait(id, "succeeded")["metrics"] for name, id in ids.items()}
@@ -375,9 +377,9 @@ def averaged():
 @pytest.mark.parametrize("name", AVERAGING)
 def test_workers_go_back_to_the_last_average_without_one_that_is_killed(service, averaged, draw,
                                                                         name):
-    """Killed at any moment: its steps since then are in no other replica. Evaluations come between
-    averages. At the end all replicas are compared by the keeper, and the job ends like one that
-    lost nobody."""
+    """Killed at any moment: its steps since the last average are in no other replica. Evaluations
+    come between averages. At the end the keeper compares all replicas, and the job ends like one
+    without losses."""
     rank = draw.randrange(4)
     id = service.submit(averaging(name, evaluate={"every_steps": 7},
                                   checkpoint={"every_steps": 11}))
@@ -411,10 +413,10 @@ def programs():
 
 
 def run_program(service, ahead, after, point, *whom, strategy=None):
-    """Two epochs of a program whose slices come `ahead` of their step; in slice `after`, at
-    `point`, that of the ranks whom ("--on", 1: rank 1; "--but", 1: all others) kills its worker,
-    once the gate, a file, is there. The optimizer has no state, the program gives one, and a step
-    is a sum. Gives the job's id and the gate."""
+    """Two epochs of a program whose slices come `ahead` of their steps. In slice `after`, at
+    `point`, the program of the ranks whom ("--on", 1: rank 1; "--but", 1: all others) kills its
+    worker, once the gate, a file, exists. The optimizer has no state, the program gives one, and a
+    step is a sum. Returns the job's id and the gate."""
     gate = service.dir / f"gate-{secrets.token_hex(8)}"
     args = ["--samples", SAMPLES, "--reduction", "sum", "--rate", 1 / 512, "--ahead", ahead,
             "--fault", "rank", "--after", after, "--point", point, *whom, "--gate", gate,
@@ -434,8 +436,8 @@ def open_gate(service, id, gate):
 
 
 def assert_exact(service, id, job, left):
-    """Each sample was in one step of each epoch: all that are left have the parameters that this
-    gives, to the bit."""
+    """Each sample was in one step of each epoch: all remaining ranks have the resulting parameters,
+    to the bit."""
     assert job["progress"]["samples"] == sum(w["samples"] for w in job["workers"]) == 2 * SAMPLES
     for rank in left:
         params = json.loads(service.artifact(id, f"rank-{rank}.json"))["params"]
@@ -447,8 +449,8 @@ def assert_exact(service, id, job, left):
     (1, 5, "half", STEPS - 3), (0, 1, "before", STEPS - 1)])
 def test_programs_go_on_without_one_that_is_killed_and_compute_its_samples(
         programs, draw, rank, ahead, point, after):
-    """The last two in steps of an epoch whose end the programs know: what those have left comes in
-    the next one's loops."""
+    """The last two kills come in steps of an epoch whose end the programs know: the remaining
+    samples come in the next epoch's loops."""
     after = after or draw.randrange(2) * STEPS + draw.randrange(2, STEPS - ahead - 2)
     id, gate = run_program(programs, ahead, after, point, "--on", rank)
     event = lose_behind_gate(programs, id, rank, gate)

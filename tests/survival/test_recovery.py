@@ -21,7 +21,7 @@ from service import (BUILD, Service, processes_of, program_of, ranks_of, spec, s
 
 NODES = ("a=cpu:1,slowdown=80", "b=cpu:1,slowdown=80")
 SAMPLES, STEPS_PER_EPOCH = 2560, 40
-EPOCHS, LONG = 16, 32  # 5 and 10 seconds: a job still runs when it is disturbed, or taken over
+EPOCHS, LONG = 16, 32  # 5 and 10 seconds: a job still runs when it is disturbed or taken over
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def job_spec(epochs=EPOCHS, **changes):
 def read(path):
     try:
         return pathlib.Path(path).read_bytes()
-    except OSError:  # it is not there yet
+    except OSError:  # it does not exist yet
         return b""
 
 
@@ -48,13 +48,13 @@ def all_ranks(id, n=3):
 
 
 def checkpoints(service, id):
-    """Steps of the checkpoints that are there."""
+    """Steps of the existing checkpoints."""
     return sorted(int(p.stem.split("-")[1]) for p in (service.dir / "jobs" / id / "checkpoints")
                   .glob("step-*.safetensors"))
 
 
 def stepping_with_checkpoint(service, id):
-    """The newest checkpoint's step, once there is one and the job is past it."""
+    """The newest checkpoint's step, once there is one and the job has passed it."""
     service.wait(id, "running")
     step = until("a checkpoint is there", lambda: checkpoints(service, id))[-1]
     service.steps(id, step + 1)
@@ -62,7 +62,7 @@ def stepping_with_checkpoint(service, id):
 
 
 def said(service, *parts, since=0):
-    """The first line of the service's log after `since` that has all these parts."""
+    """The first line of the service's log after `since` that contains all these parts."""
     for line in service.text()[since:].splitlines():
         if all(p in line for p in parts):
             return line
@@ -70,8 +70,8 @@ def said(service, *parts, since=0):
 
 
 def assert_whole(service, id, job, epochs=EPOCHS):
-    """Every sample counted once, every step charted once. What a killed rank had not told yet (its
-    last moments) is counted as such."""
+    """Every sample counts once, every step is charted once. What a killed rank had not reported yet
+    (its last moments) counts as such."""
     lost = job["rows_dropped"]
     assert lost == 0 if job["attempt"] == 1 else lost < STEPS_PER_EPOCH
     assert job["state"] == "succeeded" and job["error"] is None
@@ -86,7 +86,7 @@ def assert_whole(service, id, job, epochs=EPOCHS):
 
 @contextlib.contextmanager
 def ends_without_its_store(service, id):
-    """Its Redis stands still meanwhile; the job has trained to its end, and cannot say so."""
+    """Redis stands still meanwhile: the job has trained to its end, and cannot report it."""
     store = int((service.dir / "redis.pid").read_text())
     os.kill(store, signal.SIGSTOP)
     try:
@@ -98,7 +98,7 @@ def ends_without_its_store(service, id):
 
 
 def test_a_store_that_is_away_when_a_job_ends_costs_nothing_of_it():
-    """Its ranks have trained to the end, and say so once the store is back."""
+    """Its ranks have trained to the end, and report it when the store is back."""
     with Service(nodes=NODES) as s:
         id = s.submit(job_spec(max_restarts=0))
         s.steps(id, 40)
@@ -109,8 +109,8 @@ def test_a_store_that_is_away_when_a_job_ends_costs_nothing_of_it():
 
 
 def test_what_a_worker_could_not_tell_before_it_died_is_counted_and_its_rows_are_missed():
-    """The store was away, so its last samples are known from the keeper alone, and its last rows
-    are gone with it: as many as the curve has holes."""
+    """The store was away, so only the keeper knows the worker's last samples, and its last rows are
+    lost: as many as the curve has gaps."""
     epochs = 6
     with Service(nodes=NODES) as s:
         id = s.submit(job_spec(epochs, strategy={"type": "asgd"}, max_restarts=0))
@@ -159,7 +159,7 @@ def test_a_killed_mpirun_leaves_no_orphan_and_the_job_goes_on(service):
 
 
 def test_a_stopped_rank_is_named_with_phase_and_age_and_the_job_goes_on(service):
-    """Of a job that wants all its workers; others go on (test_silent_worker.py)."""
+    """For a job that needs all its workers; others continue (test_silent_worker.py)."""
     id = service.submit(job_spec(min_workers=2))
     stepping_with_checkpoint(service, id)
     ranks = all_ranks(id)
@@ -195,7 +195,7 @@ def test_a_restart_goes_on_with_the_nodes_that_are_left(service, strategy):
     stepping_with_checkpoint(service, id)
     assert service.post("nodes/b/drain").ok
     try:
-        # the keeper, whom the attempt needs; without a worker it would go on
+        # the keeper, which the attempt needs; it would continue without a worker
         os.kill(all_ranks(id, 4)[3], signal.SIGKILL)
         job = service.wait(id, "succeeded")
     finally:
@@ -235,7 +235,7 @@ def stored_state(service, id):
 
 
 def slow_mpirun(folder):
-    """The environment of a service whose mpirun begins once folder/hold is gone."""
+    """The environment of a service whose mpirun starts once folder/hold is gone."""
     script = folder / "mpirun"
     script.write_text(f"#!/bin/sh\nwhile [ -e {folder}/hold ]; do sleep 0.05; done\n"
                       f'exec {shutil.which("mpirun")} "$@"\n')
@@ -366,7 +366,7 @@ def test_a_full_disk_costs_a_checkpoint_but_neither_the_older_one_nor_the_job(se
         assert len(kept) == 1, "the older one stands, and no part of another"
         disk.grow(16 << 20)
         until("checkpoints are written again", lambda: checkpoints(service, id)[-1] > kept[0])
-        os.kill(all_ranks(id)[2], signal.SIGKILL)  # and are good for something
+        os.kill(all_ranks(id)[2], signal.SIGKILL)  # and are useful
         job = service.wait(id, "succeeded")
         assert job["attempt"] == 2 and said(service, "continues from a checkpoint", id)
         assert_whole(service, id, job, LONG)
@@ -375,7 +375,7 @@ def test_a_full_disk_costs_a_checkpoint_but_neither_the_older_one_nor_the_job(se
 
 
 def fill(path):
-    """Takes all that the disk of this file has left."""
+    """Takes all free space of this file's disk."""
     with open(path, "ab", buffering=0) as f:
         for size in (1 << 20, 4096, 1):
             try:
@@ -401,7 +401,7 @@ def test_a_full_disk_of_the_service_is_the_reason_in_the_503_and_in_the_log(tmp_
             def refused():
                 answer = s.http.post(s.url + "/api/v1/jobs", json=job_spec(1, name="x" * 60),
                                      timeout=60)
-                # an answer of 503 is false by itself
+                # an answer of 503 is an error by itself
                 return [answer] if answer.status_code == 503 else None
 
             fill(disk.path / "filler")

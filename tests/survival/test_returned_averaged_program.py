@@ -63,8 +63,8 @@ def test_a_program_comes_back_between_two_averages(service, rank, k, ahead, afte
 
 
 def test_it_may_die_again_and_gives_its_state_to_a_pause(service):
-    """In one interval: what the first process had since the average is told to the second one,
-    which is to be there before the slice in which it dies."""
+    """In one interval: the second process hears what the first one had since the average. It must
+    be there before the slice in which it dies."""
     run, events = begin(service, {"type": "local-sgd", "k": 12}, "--on", 0, "--every", 14,
                         "--times", 2, ahead=2, after=14, point="half", holds=1)
     open_gate(service, run.id, run.gate)
@@ -82,7 +82,7 @@ def test_it_may_die_again_and_gives_its_state_to_a_pause(service):
     assert all((params == ends[0]).all() for params in ends)
 
 
-# an epoch ends: the others stand before what follows it, where schedules step, or behind that
+# an epoch ends: the others stand before what follows it, where schedules step, or after that
 @pytest.mark.parametrize("optimizer,rank,where", [
     ("adam", 0, ""), ("adam", 0, "step"), ("momentum", 2, "evaluation")])
 def test_an_optimizer_of_pytorch_goes_on_from_another_ranks(service, optimizer, rank, where):

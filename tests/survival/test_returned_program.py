@@ -24,8 +24,9 @@ def service():
 
 
 def comes_back(service, id, gate, hold, rank, waited_for=False):
-    """Once that worker was killed, has come back and made steps; the job when it has ended.
-    waited_for: another one's program waits for `hold` until all are asked to take it in."""
+    """After that worker was killed, has come back and made steps; returns the job when it has
+    ended. waited_for: another rank's program waits for `hold` until all are asked to take the
+    worker in."""
     events = Events(service, id)
     open_gate(service, id, gate)
     assert events.next("left")["rank"] == rank
@@ -46,7 +47,7 @@ def comes_back(service, id, gate, hold, rank, waited_for=False):
 @pytest.mark.parametrize("rank,ahead,after,point", [
     (0, 1, 3, "begun"), (1, 2, 30, "half"), (2, 5, 5, "after"), (3, 1, 2, "before")])
 def test_a_program_comes_back_to_the_others(service, rank, ahead, after, point):
-    """Each sample once an epoch: all four end at the parameters that this gives, to the bit."""
+    """Each sample counts once per epoch: all four end at the resulting parameters, to the bit."""
     hold = service.dir / "hold"
     id, gate = run_program(service, ahead, after, point, "--on", rank, "--times", 1, "--hold",
                            hold, "--hold-for", 0.3)
@@ -58,7 +59,7 @@ def test_a_program_comes_back_to_the_others(service, rank, ahead, after, point):
 
 @pytest.mark.parametrize("strategy", [{"type": "asgd"}, {"type": "ssp", "s": 2000}])
 def test_the_last_slices_of_one_that_is_killed_are_made_when_it_is_back(service, strategy):
-    """All others know by then that no slice follows, and wait for their end."""
+    """All others then know that no slice follows, and wait for their end."""
     id, gate = run_program(service, 1, 2, "begun", "--on", 1, "--times", 1, strategy=strategy)
     until("all but its two slices are made", lambda: (
         service.job(id)["progress"] or {}).get("step", 0) == 2 * SAMPLES // 16 - 2)
@@ -73,7 +74,7 @@ def test_the_last_slices_of_one_that_is_killed_are_made_when_it_is_back(service,
 
 
 def test_it_gives_its_state_to_checkpoints_and_may_die_again(service):
-    """The second process of rank 0 is killed, too, and then a pause takes the state of all."""
+    """The second process of rank 0 is killed too, and then a pause takes the state of all ranks."""
     hold = service.dir / "hold"
     id, gate = run_program(service, 2, 21, "half", "--on", 0, "--every", 21, "--times", 2, "--hold",
                            hold, "--hold-for", 0.3)
@@ -94,7 +95,7 @@ def test_it_gives_its_state_to_checkpoints_and_may_die_again(service):
 @pytest.mark.parametrize("strategy", ["sync", "local-sgd", "asgd"])
 @pytest.mark.parametrize("fault", ["killed", "exit"])
 def test_one_that_ends_in_its_first_step_there_comes_back_once_more(service, strategy, fault):
-    """Its worker leaves with it, as one that died, and the others go on."""
+    """Its worker leaves with it like a dead one, and the others continue."""
     hold = service.dir / "hold"
     id, gate = run_program(service, 1, 5, "begun", "--on", 1, "--times", 1, "--then", fault,
                            "--hold", hold, "--hold-for", 0.3,
@@ -113,7 +114,7 @@ def test_one_that_ends_in_its_first_step_there_comes_back_once_more(service, str
 
 
 def test_one_of_several_passes_stays_out_and_nobody_waits_for_it(service):
-    """Others may be in one more pass over a step, which they cannot give up."""
+    """Others may be in a further pass over a step, which they cannot abandon."""
     hold = service.dir / "hold"
     id, gate = run_program(service, 1, 5, "half", "--on", 1, "--times", 1, "--passes", 2, "--hold",
                            hold, "--hold-for", 0.3)
@@ -128,9 +129,9 @@ def test_one_of_several_passes_stays_out_and_nobody_waits_for_it(service):
 
 
 def ends_of_pytorch(service, strategy, optimizer, rank, where=""):
-    """The job of a PyTorch program on four ranks, of which this one was killed and came back, and
-    what each has left. where: it comes back while the others wait there for one of them
-    (torch_returns.py)."""
+    """The job of a PyTorch program on four ranks, in which this rank was killed and came back; and
+    the state that each rank ends with. where: it comes back while the others wait there for one of
+    them (torch_returns.py)."""
     python, hold = python_with("torch"), service.dir / "hold"
     gate = service.dir / f"gate-{secrets.token_hex(8)}"
     args = [optimizer, rank, 5, gate, hold, *([where] if where else [])]
@@ -149,8 +150,8 @@ RATE_AT_END = {"momentum": 0.05 * 0.8**4, "adam": 0.005 * 0.8**4}
 @pytest.mark.parametrize("optimizer,rank,where", [
     ("momentum", 2, ""), ("adam", 0, ""), ("adam", 1, "evaluation"), ("momentum", 3, "step")])
 def test_an_optimizer_of_pytorch_goes_on_as_on_the_other_ranks(service, optimizer, rank, where):
-    """Parameters, statistics, the optimizer's state and rate: equal to the bit on all ranks. In an
-    epoch's last "step" it makes that step alone, and its schedule's step behind it."""
+    """Parameters, statistics, the optimizer's state and rate are equal to the bit on all ranks. In
+    an epoch's last "step" it only makes that step, and the schedule's step after it."""
     id, ended = ends_of_pytorch(service, {"type": "sync"}, optimizer, rank, where)
     at = {"": ".*", "evaluation": "2[01]", "step": "19"}[where]
     assert re.search(f"goes on.*slice={at} ", ranks_log(service, id))

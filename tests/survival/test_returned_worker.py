@@ -30,7 +30,7 @@ NODES = tuple(f"{n}=cpu:1,slowdown={SLOW if n == 'slow' else FAST}"
               for n in ("fast-1", "fast-2", "slow"))
 EPOCHS, LONG = 8, 2000
 LOCKSTEP_EPOCHS = 5  # each step waits for the slow node
-FOUR_DEATHS_EPOCHS = 20  # the second death of a worker costs 4 s, on the fastest machine too
+FOUR_DEATHS_EPOCHS = 20  # the second death of a worker costs 4 s, even on the fastest machine
 LOCKSTEP = {"sync": {"type": "sync"}, **AVERAGING}
 RETURNING = {**STRATEGIES, **AVERAGING, "dc-asgd": {"type": "dc-asgd"},
              "dc-asgdk": {"type": "dc-asgdk"}, "ddc-asgd": {"type": "ddc-asgd"}}
@@ -53,7 +53,7 @@ class Events:
         self.lines = self.stream.iter_lines(chunk_size=1, decode_unicode=True)
 
     def next(self, type):
-        """Fails once the stream has been silent about it for long: it tells that it lives."""
+        """Fails once the stream has sent nothing else for long, only that it is alive."""
         end = time.monotonic() + DEADLINE * PATIENCE
         for line in self.lines:
             data = (json.loads(line[5:]).get("data") or {}) if line.startswith("data:") else {}
@@ -68,7 +68,7 @@ def submit(service, strategy="asgd", **changes):
     barrier = strategy in LOCKSTEP or of.get("pull") == "blocking"
     epochs = LOCKSTEP_EPOCHS if barrier else EPOCHS
     changes = {"workers": 3, "epochs": epochs, "evaluate": {"every_epochs": 10}, **changes}
-    of = {**of, **{k: 3 for k in ("c", "group_size") if k in of}}  # that is of four
+    of = {**of, **{k: 3 for k in ("c", "group_size") if k in of}}  # of three instead of four
     id = service.submit(job_spec(of, **changes))
     service.steps(id, 40)
     return id
@@ -79,8 +79,8 @@ def worker(service, id, node):
 
 
 def waits_for_fast_1(service, id):
-    """Kills fast-1's worker and stops its guard: it is to be started again, and does not come. A
-    test that is late finds the next one there, which waits for longer if it is killed."""
+    """Kills fast-1's worker and stops its guard: it is to be restarted, and does not come. A test
+    that is late finds the next process there, which waits longer if it is killed."""
     def starts():
         return len(re.findall(f"a worker is started again.* job={id} ", service.text()))
 
@@ -100,7 +100,7 @@ def waits_for_fast_1(service, id):
 
 
 def has_joined(service, id):
-    """Whether fast-1's worker was let in within the last moments, as the coordinator knows it."""
+    """Has fast-1's worker been let in within the last moments, as far as the coordinator knows?"""
     end = time.monotonic() + 1
     while time.monotonic() < end:
         if worker(service, id, "fast-1")["state"] != "left":
@@ -110,8 +110,8 @@ def has_joined(service, id):
 
 
 def hangs(service, id):
-    """Kills fast-1's worker; the next one is stopped before it has joined: its process. A test that
-    is late kills it and stops the one that follows."""
+    """Kills fast-1's worker; its next process is stopped before it has joined. Returns that
+    process. A test that is late kills it and stops the following one."""
     rank = rank_on(service, id, "fast-1")
     while True:
         guard, events = waits_for_fast_1(service, id)
@@ -125,8 +125,8 @@ def hangs(service, id):
 
 @pytest.mark.parametrize("strategy", ["asgd", "sync"])
 def test_workers_of_this_host_and_of_an_agents_reach_each_other(strategy):
-    """By ports: the coordinator's host has the attempt's key, the other one its own. Both workers
-    die."""
+    """By ports: the coordinator's host has the attempt's key, the other host has its own. Both
+    workers die."""
     with Service(nodes=NODES[:1] + NODES[2:]) as s, Agent(s, "far", "far=cpu:1,slowdown=320"):
         ready(s, "far")
         id = submit(s, strategy)
@@ -200,7 +200,7 @@ def test_one_that_is_killed_before_it_has_joined_is_started_once_more(service, s
 
 @both
 def test_one_that_hangs_before_it_has_joined_is_killed_once_it_is_given_up(service, strategy):
-    """The test gives it up in the coordinator's place, which waits for 90 s."""
+    """The test gives it up on behalf of the coordinator, which would wait for 90 s."""
     id = submit(service, strategy, epochs=LONG)
     pid, rank, events = hangs(service, id)
     key = f"es:job:{id}:control"
@@ -208,7 +208,7 @@ def test_one_that_hangs_before_it_has_joined_is_killed_once_it_is_given_up(servi
         control = json.loads(store.get(key))
         assert rank not in control["lost"] and control["seats"][rank] >= 1
 
-        def killed():  # the coordinator may have written new minibatches over it
+        def killed():  # the coordinator may have overwritten it with new minibatches
             control = json.loads(store.get(key))
             if rank not in control["lost"]:
                 store.set(key, json.dumps({**control, "lost": [*control["lost"], rank]}))
@@ -279,7 +279,7 @@ def four():
 
 
 def submit_lockstep(service, name="sync", steps=20, **changes):
-    """Of 200 steps; one that is away misses some 40."""
+    """A job of 200 steps; a worker that is away misses some 40."""
     optimizer = {} if name == "hpsgd" else {"optimizer": MOMENTUM}
     changes = {"epochs": LOCKSTEP_EPOCHS, **changes}
     id = service.submit(job_spec(LOCKSTEP[name], **optimizer, **changes))
@@ -292,9 +292,9 @@ def ranks_log(service, id):
 
 
 def assert_as_one_that_lost_nobody(service, id, job, curve=None):
-    """Each step once on each rank that was there, all replicas alike at the end. In `sync` the loss
-    goes down as in a job without losses: minibatches are cut anew, so an update is the same but for
-    the order of additions."""
+    """Each step counts once on each rank that was there, and all replicas are equal at the end. In
+    `sync` the loss falls as in a job without losses: minibatches are cut again, so an update
+    differs only in the order of additions."""
     last = job["spec"]["epochs"] * SAMPLES // job["spec"]["batching"]["global_batch"]
     assert job["state"] == "succeeded" and job["attempt"] == 1 and job["restarts"] == 0
     assert_whole(service, id, job)
@@ -317,7 +317,7 @@ def losses(service, id):
 
 @pytest.fixture(scope="module")
 def curve():
-    """Losses of a job that loses nobody, which are those of equal nodes, too."""
+    """Losses of a job that loses no worker; with equal nodes they are the same."""
     with Service(nodes=tuple(f"{n}=cpu:1" for n in "abcd")) as s:
         id = s.submit(job_spec({"type": "sync"}, optimizer=MOMENTUM, epochs=FOUR_DEATHS_EPOCHS))
         s.wait(id, "succeeded")
@@ -328,7 +328,7 @@ def curve():
                                        ("local-sgd", "fast-1"), ("hier-sgd", "slow"),
                                        ("hpsgd", "fast-1")])
 def test_one_that_comes_back_goes_on_as_if_it_had_never_been_away(four, curve, name, node):
-    """Rank 0 (fast-1) speaks for all. Evaluations and checkpoints go on meanwhile."""
+    """Rank 0 (fast-1) speaks for all. Evaluations and checkpoints continue meanwhile."""
     id = submit_lockstep(four, name, evaluate={"every_steps": 10}, checkpoint={"every_steps": 15})
     rank, events = rank_on(four, id, node), Events(four, id)
     kill(id, rank)
@@ -379,9 +379,9 @@ def service_of_programs():
     (3, "after", {"type": "dbs-sgd"})], ids=lambda v: v["type"] if isinstance(v, dict) else v)
 def test_a_program_whose_worker_is_killed_comes_back_to_its_server(
         service_of_programs, rank, point, strategy):
-    """Its slices go to the others, and the next process of it gets some (docs/decisions/0073). The
-    order of updates does not matter to gradients that do not look at the parameters, so these are
-    those of each sample once an epoch, to rounding; one sample too many is 0.01."""
+    """Its slices go to the others, and its next process gets some (docs/decisions/0073). The order
+    of updates does not matter for gradients that do not depend on the parameters. So the result is
+    that of each sample once per epoch, within rounding; one sample too many is 0.01."""
     service, hold = service_of_programs, service_of_programs.dir / "hold"
     id, gate = run_program(service, 1, 5, point, "--on", rank, "--times", 1, "--hold", hold,
                            strategy=strategy)

@@ -1,6 +1,6 @@
-"""A worker that stands still for longer than a rank may be silent: its guard ends it once the
-coordinator says so, the attempt goes on without it, and it is started again and joins
-(docs/decisions/0117). Real processes and SIGSTOP."""
+"""A worker is silent for longer than a rank may be: its guard ends it once the coordinator says so,
+the attempt continues without it, and it is restarted and joins (docs/decisions/0117). Real
+processes and SIGSTOP."""
 import os
 import re
 import signal

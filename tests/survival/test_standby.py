@@ -1,5 +1,5 @@
 """Two coordinators on one store: only one works, the other waits or ends, and takes over when the
-first is gone (docs/decisions/0016). Real programs, one Redis of the test's own."""
+first one is gone (docs/decisions/0016). Real programs, and a Redis of the test."""
 import contextlib
 import os
 import re
@@ -47,7 +47,7 @@ class Redis:
 
 
 class Standby:
-    """`evenstep serve --standby`, which is not ready before it has taken over."""
+    """`evenstep serve --standby`, which is ready only after it has taken over."""
 
     def __init__(self, redis, folder, nodes=NODES):
         command = [str(BUILD / "evenstep"), "serve", "--data-dir", str(folder), "--listen",
@@ -109,7 +109,7 @@ def test_a_second_coordinator_on_a_store_says_who_works_there_and_ends(redis):
 def test_a_killed_coordinator_is_replaced_by_its_standby_and_the_job_goes_on(redis):
     with Service(nodes=NODES, options=("--store", redis.url)) as s, Standby(
             redis, s.dir) as standby:
-        id = s.submit(job_spec(15))  # it still runs when it is adopted
+        id = s.submit(job_spec(15))  # still runs when it is adopted
         s.steps(id, 20)
         ranks = ranks_of(id)
         assert 'msg="standby"' in standby.text() and not standby.ready()
@@ -124,8 +124,9 @@ def test_a_killed_coordinator_is_replaced_by_its_standby_and_the_job_goes_on(red
 
 @pytest.mark.parametrize("next", ["started again", "standby"])
 def test_a_batch_above_the_training_set_is_the_same_one_to_the_next_coordinator(redis, next):
-    """The ranks know shares of what was asked; people, and the balancer, those of a step. The next
-    coordinator makes the one of the other, tells nothing anew, and goes on balancing."""
+    """The ranks know shares of the requested batch; people and the balancer know those of a step.
+    The next coordinator derives one from the other, tells nothing again, and continues
+    balancing."""
     epochs, samples = 60, 2560  # a step each
     spec = job_spec(epochs, batching={"global_batch": 10_000_000, "policy": "dynamic"})
     with Service(nodes=NODES, options=("--store", redis.url)) as s, (

@@ -1,6 +1,6 @@
-"""What is told is on the disk: files that are written and renamed are synced with their folders,
-and a job before its submission is answered. Each system call that matters is seen by strace; a
-power cut itself is not made here."""
+"""What the service reports is on disk: files that are written and renamed are synced with their
+folders, and a job before its submission is answered. strace shows every system call that matters;
+this test makes no real power cut."""
 import os
 import pathlib
 import re
@@ -16,14 +16,14 @@ CALL = re.compile(r"(\d+\.\d+) (\w+)\((.*)\) += 0$")
 
 
 class Traced(Service):
-    """A file of calls for each process and thread, so that none is cut in two."""
+    """Traces with a file of calls per process and thread, so that no line is cut in two."""
 
     def wrap(self, command):
         return ["strace", "-D", "-ff", "-y", "-ttt", "-e", "trace=" + CALLS, "-o",
                 str(self.dir / "calls"), *command]
 
     def calls(self):
-        """(time, kind, path, new path) of what was done beneath the service's folder."""
+        """(time, kind, path, new path) of the calls below the service's folder."""
         found = []
         for file in self.dir.glob("calls.*"):
             for line in file.read_text(errors="replace").splitlines():
@@ -37,7 +37,8 @@ class Traced(Service):
 
 @pytest.fixture(scope="module")
 def traced(tmp_path_factory):
-    """A service that has run a job with checkpoints; when the job was asked for and answered."""
+    """A service that has run a job with checkpoints, and the times when the job was submitted and
+    answered."""
     if not shutil.which("strace"):
         pytest.skip("strace is not installed")
     with Traced(folder=tmp_path_factory.mktemp("synced")) as service:
@@ -51,7 +52,7 @@ def traced(tmp_path_factory):
 
 
 def with_folder(calls, path, since=0):
-    """Whether the file was synced, and its folder behind it."""
+    """Was the file synced, and its folder after it?"""
     kept = synced(calls, path, since)
     return kept and synced(calls, path.parent, kept[0])
 
@@ -89,7 +90,7 @@ def test_a_folder_that_is_made_is_synced_with_the_one_above(traced):
 def test_rows_are_synced_with_their_folder(traced):
     folder, id, calls, *_ = traced
     history = folder / "jobs" / id / "history"
-    for name in ("rows-0.bin", "rows-1.bin", "norms.bin"):  # made with what they first hold
+    for name in ("rows-0.bin", "rows-1.bin", "norms.bin"):  # made with their first contents
         assert with_folder(calls, history / name), f"{name} may be gone after a power cut"
     begun = min(t for t, kind, _, at in calls if kind == "mkdir" and at == str(history))
     assert synced(calls, history / "evaluations.bin", begun) and synced(calls, history, begun)
