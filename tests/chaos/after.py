@@ -1,8 +1,8 @@
-"""What must hold when the faults are over, asked from outside: the API, the store and /proc tell.
-Each check gives sentences about what does not hold; none is good."""
+"""What must hold when the faults are over, asked from outside: of the API, the store and /proc.
+Each check returns sentences about what does not hold; an empty list is good."""
 from service import until
 
-LEFT_WAITS = 60  # seconds for what ends by itself: processes, claims
+LEFT_WAITS = 60  # seconds to wait for what ends by itself: processes, claims
 
 
 def job_ended_right(world, job):
@@ -19,7 +19,7 @@ def job_ended_right(world, job):
 
 
 def counted_once(job, told):
-    """Each epoch's samples once, as the progress counts them."""
+    """Each epoch's samples count once, as the progress shows them."""
     wrong = []
     progress = told["progress"]
     if progress["samples"] != job.samples or progress["fraction"] != 1.0:
@@ -30,7 +30,7 @@ def counted_once(job, told):
 
 
 def curve_is_whole(world, job, told):
-    """No step twice, and none missing that the job does not tell of."""
+    """No step comes twice, and the job reports every missing one."""
     answer = world.get(f"jobs/{job.id}/series?names=train_loss&points=20000").json()
     x = answer["series"][0]["x"] if answer["series"] else []
     wrong = []
@@ -43,7 +43,7 @@ def curve_is_whole(world, job, told):
 
 
 def nothing_is_left(world, jobs):
-    """Of jobs that have all ended: no process, file, claim, key that is not a record."""
+    """After all jobs have ended: no process, file or claim is left, and no key except records."""
     ids = [job.id for job in jobs]
     wrong = []
 
@@ -73,7 +73,7 @@ def nothing_is_left(world, jobs):
 
 
 class Emptied:
-    """A condition that holds once the list is empty, and can say what is still in it."""
+    """A condition that holds once the list is empty, and can say what it still contains."""
 
     def __init__(self, left):
         self.left = left

@@ -1,4 +1,4 @@
-"""What this suite imports: tests/integration has the service, tests/lab the network."""
+"""Imports for this suite: the service of tests/integration, and the network of tests/lab."""
 import pathlib
 import sys
 

@@ -7,7 +7,7 @@ import after
 from faults import PACE, Faults
 from service import until
 
-AT_ONCE = 3  # jobs side by side
+AT_ONCE = 3  # jobs at a time
 ENDED = ("succeeded", "failed", "cancelled")
 LIVING = "queued,launching,running,pausing,paused,cancelling"
 
@@ -25,8 +25,7 @@ class Episode:
         self.log.append(f"{time.monotonic() - self.begin:7.2f} s  {words}")
 
     def living(self):
-        """Jobs that have not ended, as they are told; others are submitted until there are
-        enough."""
+        """The documents of jobs that have not ended; submits others until there are enough."""
         some = self.world.get(f"jobs?state={LIVING}&fields=state,progress,attempt").json()["jobs"]
         told = {j["id"]: j for j in some}
         living = [(job, told[job.id]) for job in self.jobs if job.id in told]
@@ -79,5 +78,5 @@ class Episode:
     def judge(self):
         wrong = [w for job in self.jobs for w in after.job_ended_right(self.world, job)]
         if wrong:
-            self.world.keep()  # what is asked next deletes the jobs
+            self.world.keep()  # the next requests delete the jobs
         return wrong + after.nothing_is_left(self.world, self.jobs)

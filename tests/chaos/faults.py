@@ -15,12 +15,12 @@ from jobs import programs_of
 from service import program_of, ranks_of, until
 from world import parent_of
 
-PACE = 180  # seconds within which a job does a step, or something has gone wrong
+PACE = 180  # seconds within which a job makes a step; otherwise something is wrong
 
 
 @dataclasses.dataclass
 class Moment:
-    """When a fault comes, and a number that says whom it hits."""
+    """When a fault comes, and a number that decides what it hits."""
     kind: str
     launching: bool
     steps: int
@@ -29,22 +29,22 @@ class Moment:
 
 
 def schedule(seed, faults, kinds):
-    """{kind: weight} to a list of moments. Each kind comes once before one is drawn again,
-    where the list is long enough."""
+    """Makes a list of moments from {kind: weight}. If the list is long enough, each kind comes once
+    before any kind is drawn again."""
     draw = random.Random(f"{seed} schedule")
     names = list(kinds)
     draw.shuffle(names)
     names += draw.choices(list(kinds), list(kinds.values()), k=max(0, faults - len(names)))
     moments = [Moment(kind, draw.random() < 0.2, draw.randint(1, 15), draw.randrange(10**6),
                       draw.uniform(0.2, 2.0)) for kind in names[:faults]]
-    for moment in moments:  # a rank that stands still while it starts is missed after two minutes
+    for moment in moments:  # a rank that stands still while it starts is noticed after two minutes
         moment.launching = moment.launching and not moment.kind.startswith("freeze") and (
-            moment.kind != "pause_job")  # a job that is being launched cannot be paused
+            moment.kind != "pause_job")  # a job in its launch cannot be paused
     return moments
 
 
 def shot(pid, number):
-    """Whether there was such a process to be hit."""
+    """Sends the signal; false if there was no such process."""
     try:
         os.kill(pid, number)
         return True
@@ -53,19 +53,19 @@ def shot(pid, number):
 
 
 def stop_for(pid, seconds):
-    """Whether there was such a process to be stopped."""
+    """Stops the process for a time; false if there was no such process."""
     if not shot(pid, signal.SIGSTOP):
         return False
     try:
         time.sleep(seconds)  # the fault itself: nothing is waited for
     finally:
-        shot(pid, signal.SIGCONT)  # somebody may have given it up and killed it
+        shot(pid, signal.SIGCONT)  # it may have been given up and killed
     return True
 
 
 class Faults:
-    """One method for each kind; it gives the words for the log, or None where its target had gone
-    before it was hit."""
+    """One method per kind. It returns the words for the log, or None if its target was gone before
+    it was hit."""
 
     def __init__(self, world):
         self.world = world
@@ -79,8 +79,8 @@ class Faults:
         return number, ranks.get(number)
 
     def strike(self, job, moment):
-        """What was hit; None: it had ended just before, or, in a launch, was not there yet. Of
-        several kinds that are joined by "+" the others come so much later than the one before."""
+        """What was hit; None: it had just ended or, in a launch, did not exist yet. If several
+        kinds are joined by "+", each one comes that much later than the previous one."""
         kinds = moment.kind.split("+")
         with futures.ThreadPoolExecutor(len(kinds)) as at_once:
             told = [at_once.submit(self.later, n, kind, job, moment)
@@ -92,7 +92,7 @@ class Faults:
 
     def later(self, n, kind, job, moment):
         with self.world.network():
-            time.sleep(n * (moment.seconds - 0.2))  # when it comes is a part of the fault
+            time.sleep(n * (moment.seconds - 0.2))  # the time is part of the fault
             return getattr(self, kind)(job, dataclasses.replace(moment, pick=moment.pick // 7**n))
 
     def hit_rank(self, job, moment, keeper, number):
@@ -106,7 +106,7 @@ class Faults:
         return self.hit_rank(job, moment, True, signal.SIGKILL)
 
     def freeze_worker(self, job, moment):
-        """Stopped for ever: its heartbeats end."""
+        """Stops it for ever: its heartbeats end."""
         return self.hit_rank(job, moment, False, signal.SIGSTOP)
 
     def freeze_keeper(self, job, moment):
@@ -118,7 +118,8 @@ class Faults:
         return f"rank {rank} of {job.id} for {moment.seconds:.1f} s" if stopped else None
 
     def still(self, pid, moment):
-        """Stops it for 0.05 to 6 s, each length as likely as half of it; the words, or None."""
+        """Stops it for 0.05 to 6 s, where each length is as likely as half of it. Returns the
+        words, or None."""
         seconds = 0.05 * 120 ** (moment.pick % 997 / 996)
         return f"for {seconds:.2f} s" if stop_for(pid, seconds) else None
 
@@ -167,7 +168,7 @@ class Faults:
         return f"process {pid}"
 
     def stop_redis(self, job, moment):
-        """Longer than a call may last."""
+        """For longer than a call may take."""
         stop_for(self.world.redis_pid(), moment.seconds + 1.5)
         return f"for {moment.seconds + 1.5:.1f} s"
 
@@ -182,7 +183,7 @@ class Faults:
         return f"for {moment.seconds:.1f} s"
 
     def freeze_coordinator(self, job, moment):
-        """Stopped for longer than its lease lasts."""
+        """Stops it for longer than its lease lasts."""
         with self.world.coordinator_hit():
             self.world.freeze_coordinator()
         return "until it was replaced"
@@ -198,13 +199,13 @@ class Faults:
         return f"of {agent.host}, and started it again"
 
     def stop_agent(self, job, moment):
-        """Up to twice as long as a host may be silent."""
+        """For up to twice as long as a host may be silent."""
         agent = self.agent(moment)
         stop_for(agent.process.pid, 4 * moment.seconds)
         return f"of {agent.host} for {4 * moment.seconds:.1f} s"
 
     def kill_daemon(self, job, moment):
-        """Open MPI's, on a host with an agent."""
+        """Open MPI's daemon, on a host with an agent."""
         daemons = self.world.daemons(job.id)
         pid = daemons[moment.pick % len(daemons)] if daemons else None
         return f"of {job.id}" if shot(pid, signal.SIGKILL) else None
@@ -221,7 +222,7 @@ class Faults:
         return f"of {agent.host} for {2 * moment.seconds:.1f} s"
 
     def turn_clock(self, job, moment):
-        """Somebody sets a host's clock, and right again."""
+        """Sets a host's clock wrong, and right again."""
         seconds = (-1 if moment.pick % 2 else 1) * (2, 90, 5000)[moment.pick // 2 % 3]
         clocks = self.world.clocks
         name = sorted(clocks)[moment.pick % len(clocks)]
@@ -233,14 +234,14 @@ class Faults:
         return f"of {name} by {seconds} s for {2 * moment.seconds:.1f} s"
 
     def lose_power(self, job, moment):
-        """A whole machine: all of its processes end at once, and it is started again."""
+        """Of a whole machine: all of its processes end at once, and it is started again."""
         return self.world.lose_power(moment)
 
     def fill_disk(self, job, moment):
         return self.world.fill_disk(moment.seconds)
 
     def pause_job(self, job, moment):
-        """A user's: pause, and resume once it is paused."""
+        """As a user: pauses it, and resumes it once it is paused."""
         world = self.world
         if not world.post(f"jobs/{job.id}/pause").ok:
             return None

@@ -1,5 +1,5 @@
-"""Worlds whose jobs are all programs of a user's own, and what is asked of those when the faults
-are over: each sample counted once, parameters the same on all ranks and, on one machine, no more
+"""Worlds in which all jobs are users' own programs, and the checks when the faults are over: each
+sample counts once, parameters are the same on all ranks and, on one machine, there are no more
 attempts than the documents promise."""
 import json
 import re
@@ -19,7 +19,7 @@ class OfPrograms:
     JOB = ProgramJob
 
     def wrong_with(self, job, told):
-        """Beside what is asked of every job."""
+        """In addition to the checks of every job."""
         return self.ends_alike(job, told) if told["state"] == "succeeded" else []
 
     def ends_alike(self, job, told):
@@ -49,7 +49,7 @@ class Hall(OfPrograms, House):
         return super().wrong_with(job, told) + more
 
     def lost_attempts(self, job, told):
-        """Those that nothing explains by what hit the job, as the documents have it."""
+        """Lost attempts that no fault explains, according to the documents."""
         why = [m.group(1) for line in self.text().splitlines() if f"job={job.id} " in line
                and (m := re.search(r'msg="attempt ended".* state=queued why=(.*)', line))]
         wrong = [f"has lost an attempt: {w}; it was hit by {job.hits}" for w in why
@@ -60,7 +60,8 @@ class Hall(OfPrograms, House):
 
 
 def explained(job, why):
-    """By docs/own-program-training.md, docs/semantics.md and the decisions that they name."""
+    """According to docs/own-program-training.md, docs/semantics.md and the decisions that they
+    name."""
     def hits(kind):
         return sum(hit.startswith(kind) for hit in job.hits)
     killed = hits("kill_worker") + silenced(job)

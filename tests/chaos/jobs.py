@@ -1,5 +1,5 @@
-"""Drawn jobs: every strategy, two or three workers, a few seconds each. What each must have counted
-in the end is known when it is submitted."""
+"""Drawn jobs: every strategy, two or three workers, a few seconds each. When a job is submitted, it
+is known what it must have counted at the end."""
 import re
 
 from service import proc_file, processes_of, spec
@@ -11,14 +11,14 @@ STRATEGIES = [{"type": "sync"}, {"type": "asgd"}, {"type": "softsync", "n": 1},
               {"type": "dbs-sgd", "c": 2}, {"type": "hier-sgd", "k1": 1, "k2": 4},
               {"type": "dc-asgd"}, {"type": "softsync", "n": 1, "pull": "blocking"},
               {"type": "ddc-asgd"}, {"type": "asgd", "servers": 2}, {"type": "dc-asgdk"}]
-ENDLESS = 1000  # restarts: no fault that was drawn may fail a job
+ENDLESS = 1000  # restarts: no drawn fault may make a job fail
 
 
 class Job:
-    """What was asked, and what must come of it."""
+    """A request, and its required result."""
 
     def __init__(self, draw, number):
-        """The strategies come in turn; every seventh job is a program of a user's own."""
+        """The strategies take turns; every seventh job is a user's own program."""
         self.strategy = STRATEGIES[number % len(STRATEGIES)]
         self.is_program = number % 7 == 6
         self.epochs = draw.randint(6, 14)
@@ -58,8 +58,8 @@ TURNS = [SYNC, SERVERS[0], AVERAGING[0], SYNC, SERVERS[1], AVERAGING[1], SYNC,
 
 
 class ProgramJob:
-    """Of three or four workers. Its gradients are sums of whole numbers, so that where they are
-    summed, the parameters tell that each sample was in one step of each epoch."""
+    """Has three or four workers. Its gradients are sums of whole numbers. If they are summed, the
+    parameters show that each sample was in one step of each epoch."""
 
     def __init__(self, draw, number):
         self.strategy = TURNS[number % len(TURNS)]
@@ -82,7 +82,7 @@ class ProgramJob:
 
 
 def programs_of(id):
-    """{rank: pid} of the job's programs that run."""
+    """{rank: pid} of the job's running programs."""
     found = {}
     for pid in sorted(processes_of(str(COUNTING))):
         env = proc_file(pid, "environ")

@@ -28,7 +28,7 @@ UNKNOWN = None  # the result of an operation without an answer
 class Op:
     name: str
     args: tuple
-    result: object  # what the model is to answer, or UNKNOWN
+    result: object  # the model's answer, or UNKNOWN
     begin: float
     end: float  # of an unanswered operation: until when it can have happened
     who: str = ""
@@ -44,8 +44,8 @@ class NotLinearizable(AssertionError):
 
 
 def smallest(configurations, unanswered):
-    """Those that no other one of the same state and the same answered operations needs fewer of the
-    unanswered ones than. `unanswered`: their bits."""
+    """Drops a configuration if another one with the same state and the same answered operations
+    uses fewer of the unanswered ones. `unanswered`: their bits."""
     groups = {}
     for state, used in configurations:
         kept = groups.setdefault((state, used & ~unanswered), [])
@@ -56,7 +56,7 @@ def smallest(configurations, unanswered):
 
 
 def happened(configurations, target, pending, step):
-    """Every configuration in which `target` has happened, by way of any of the pending."""
+    """Every configuration in which `target` has happened, after any of the pending operations."""
     bit, todo, seen, done = 1 << target, list(configurations), set(configurations), set()
     while todo:
         state, used = todo.pop()
@@ -78,7 +78,7 @@ def happened(configurations, target, pending, step):
 
 
 def story(history, number, state):
-    """What led to an operation that nothing explains."""
+    """The operations before one that nothing explains."""
     op = history[number]
     near = [o for o in history if o.begin <= op.end and o.end >= op.begin or o.end <= op.begin]
     lines = "\n".join(f"    {o}" for o in sorted(near, key=lambda o: o.begin)[-24:])
@@ -87,7 +87,7 @@ def story(history, number, state):
 
 def check(history, initial, step):
     """Raises NotLinearizable with the operation that nothing explains. step(state, op): the states
-    that op can lead to from there with its result; none if it cannot have that result."""
+    that op can lead to with its result; empty if it cannot have that result."""
     events = sorted([(op.begin, 0, n) for n, op in enumerate(history)]
                     + [(op.end, 1, n) for n, op in enumerate(history) if op.end < NEVER])
     unanswered = sum(1 << n for n, op in enumerate(history) if op.result is UNKNOWN)

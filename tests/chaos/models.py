@@ -20,7 +20,7 @@ CONFLICT, NOT_FOUND, ANOTHER = "conflict", "not_found", "another"
 
 
 def agree(op, result, after):
-    """The state after an op that answers `result`, if that is what was answered."""
+    """The state after an op that answers `result`, if that was the answer."""
     return [after] if op.result is UNKNOWN or op.result == result else []
 
 
@@ -50,7 +50,7 @@ def create(job, op):
 
 
 def asked(state, what):
-    """What a user's request makes of a state; None: it is refused."""
+    """The state after a user's request; None: it is refused."""
     if what == "cancel":
         if state in ENDED:
             return state if state == "cancelled" else None

@@ -64,7 +64,7 @@ class Pair(House):
         def answers():
             try:
                 return self.redis().ping()
-            except redis.RedisError:  # it is loading its file, or not there yet
+            except redis.RedisError:  # it is loading its file, or not up yet
                 return False
         until("Redis answers", answers, 60)
 
@@ -79,7 +79,7 @@ class Pair(House):
         self.start_redis()
 
     def start_coordinator(self):
-        """The process and the file with its log."""
+        """Returns the process and the file with its log."""
         self.starts += 1
         path = self.disk / f"serve-{self.starts}.log"
         command = [BUILD / "evenstep", "serve", "--data-dir", self.disk, "--listen", "127.0.0.1:0",
@@ -90,7 +90,7 @@ class Pair(House):
                                     env={**os.environ, **AT_ROOT, **self.env}), path
 
     def take_over(self, process, path):
-        """Waits until this coordinator is the one that works, and speaks to it from now on."""
+        """Waits until this coordinator is the active one, and uses it from then on."""
         def ready():
             text = path.read_text(errors="replace")
             assert process.poll() is None, text
@@ -109,7 +109,7 @@ class Pair(House):
         self.standby = self.start_coordinator()
 
     def freeze_coordinator(self):
-        """Stopped until its standby has taken over; then it ends by itself."""
+        """Stops it until its standby has taken over; then it ends by itself."""
         first = self.process
         first.send_signal(signal.SIGSTOP)
         try:
@@ -128,7 +128,7 @@ class Pair(House):
         return made
 
     def daemons(self, id):
-        """They start the ranks, or the guards of these, and are told apart by that."""
+        """The daemons start the ranks, or their guards, and are recognised by that."""
         parents = {parent_of(p) for p in processes_of(id) if program_of(p) == "evenstep-worker"}
         guards = {p for p in parents if p and program_of(p) == "evenstep-guard"}
         return sorted(p for p in {*parents, *map(parent_of, guards)}
@@ -150,8 +150,8 @@ class Pair(House):
             self.net[host].set_rate(RATE)
 
     def lose_power(self, moment):
-        """One of the hosts, or the hub with the store, both coordinators and the keepers. Nobody is
-        told by its network either."""
+        """One of the hosts, or the hub with the store, both coordinators and the keepers. The
+        network does not report it either."""
         names = sorted(self.net.hosts)
         host = self.net[names[moment.pick % len(names)]]
         seconds, is_hub = 4 * moment.seconds, host is self.hub

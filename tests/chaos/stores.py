@@ -24,11 +24,11 @@ CLIENT = BUILD / "tests/chaos/store_client"
 KEYS = [f"key-{n}" for n in range(4)]
 NODES = ["node-a", "node-b"]
 USERS, COORDINATORS = 4, 2
-CALL_SECONDS = 2  # a call of the store ends after this time (store.h)
+CALL_SECONDS = 2  # the store ends a call after this time (store.h)
 
 
 class Redis:
-    """The private Redis as evenstep runs it, and when each of its processes lived."""
+    """The private Redis as evenstep runs it, with the lifetimes of its processes."""
 
     def __init__(self, folder):
         self.folder, self.lives = folder, []
@@ -53,13 +53,13 @@ class Redis:
         self.lives[-1][1] = time.monotonic()
 
     def last_moment(self, until_then):
-        """Until when a command can be carried out that was sent before `until_then`: the end of the
-        newest process that it can have been sent to."""
+        """Until when a command sent before `until_then` can be carried out: the end of the newest
+        process that can have received it."""
         return max((life for life in self.lives if life[0] <= until_then), default=[0, 0])[1]
 
 
 class Client:
-    """One process on the store, and the thread that drives it."""
+    """One process that uses the store, and the thread that drives it."""
 
     def __init__(self, run, name):
         self.run, self.name, self.random = run, name, random.Random(f"{run.seed} {name}")
@@ -73,7 +73,7 @@ class Client:
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def call(self, *words):
-        """What it answers, as words; and when it was asked and had answered."""
+        """Its answer, as words; and the times of request and answer."""
         begin = time.monotonic()
         self.process.stdin.write(" ".join(map(str, words)) + "\n")
         self.process.stdin.flush()
@@ -82,7 +82,7 @@ class Client:
         return begin, line.split(), time.monotonic()
 
     def operate(self, object, name, args, *words):
-        """An operation on an object, into the history; its result."""
+        """Makes an operation on an object, and enters it into the history; returns its result."""
         begin, answer, end = self.call(*words)
         self.run.answered()
         if answer[:2] == ["no", "unavailable"]:
@@ -97,7 +97,7 @@ class Client:
             result = answer[1]
         else:
             result = self.result_of(name, answer[1:])
-        if result != "fenced":  # nothing was changed, as the object sees it
+        if result != "fenced":  # the object is unchanged
             self.run.history[object].append(Op(name, args, result, begin, end, self.name))
         return self.fenced(result, begin, end)
 
@@ -119,11 +119,11 @@ class Client:
             while not self.run.stop.is_set():
                 self.turn()
                 self.run.stop.wait(self.random.uniform(0, 0.02))
-        except Exception as e:  # it is raised again in the thread of the test
+        except Exception as e:  # the test's thread raises it again
             self.run.trouble.append(e)
 
     def pick(self):
-        """A job that somebody was told of, with its key; the newest of a key most of the time."""
+        """A known job with its key; mostly the newest one of a key."""
         key = self.random.choice(KEYS)
         known = self.run.ids[key]
         if not known:
@@ -131,7 +131,7 @@ class Client:
         return key, known[-1] if self.random.random() < 0.9 else self.random.choice(known)
 
     def seen(self, key, id):
-        """The job's version, as a client that wants to change it reads it."""
+        """Reads the job's version, like a client that wants to change it."""
         result = self.operate(key, "get", (id,), "get", id)
         return result if result not in (UNKNOWN, NOT_FOUND) else None
 
@@ -142,7 +142,7 @@ class Client:
 
 
 class User(Client):
-    """Submits, asks, deletes, changes priorities, reads."""
+    """Submits, reads and deletes jobs, and changes priorities."""
 
     def turn(self):
         key, id = self.pick()
@@ -165,13 +165,13 @@ class User(Client):
 
 
 class Coordinator(Client):
-    """Moves jobs, counts attempts, claims nodes: with the token of its lease, however old. The one
-    that takes another's lease is a new process, as a standby is."""
+    """Moves jobs, counts attempts, claims nodes, all with the token of its lease, however old. A
+    coordinator that takes another's lease is a new process, like a standby."""
 
-    token, usurps = 0, False  # usurps: it is told to take the other's lease
+    token, usurps = 0, False  # usurps: it was told to take the other's lease
 
     def take(self, dead=""):
-        """Takes or renews the lease; the instance that has it, if it is another."""
+        """Takes or renews the lease. Returns the instance that holds it, if it is another."""
         args = (self.instance, self.token)
         result = self.operate("lease", "take", args, "take", dead)
         if result is not UNKNOWN and result[0] == "self":
@@ -187,7 +187,7 @@ class Coordinator(Client):
         self.usurps = False
 
     def fenced(self, result, begin, end):
-        """A change says which token the lease had: it is an operation on the lease too."""
+        """A change names the lease's token, so it is an operation on the lease too."""
         if self.changing:
             told = "fenced" if result == "fenced" else "ok"
             self.run.history["lease"].append(
@@ -228,7 +228,7 @@ class Coordinator(Client):
 
 
 class Run:
-    """What `faults` faults leave of the store: histories by object, and the Redis, running."""
+    """The store after `faults` faults: histories by object, and the running Redis."""
 
     def __init__(self, seed, faults):
         self.seed, self.random, self.faults = seed, random.Random(f"{seed} faults"), faults
@@ -242,7 +242,7 @@ class Run:
             self.count += 1
 
     def wait_for(self, answers):
-        """So many answers more, or an end of trouble."""
+        """Waits for this many more answers, or for the end of trouble."""
         goal = self.count + answers
         until(f"{answers} answers more", lambda: self.count >= goal or self.trouble, every=0.002)
 
@@ -260,7 +260,7 @@ class Run:
                 if not self.trouble:
                     self.fault()
             self.wait_for(200)
-            for _ in range(60):  # what is told of below is left to chance else
+            for _ in range(60):  # otherwise chance would decide what the checks below find
                 if self.has_all() or self.trouble:
                     break
                 self.usurp()
@@ -276,7 +276,7 @@ class Run:
 
     def has_all(self):
         """Every job was deleted and made again, every node was refused to somebody, and somebody
-        changed something with a lease that was no longer its own."""
+        tried a change with a lease that it had lost."""
         results = {name: {op.result for op in list(ops)} for name, ops in self.history.items()}
         return (all(len(ids) > 1 for ids in self.ids.values()) and "fenced" in results["lease"]
                 and all("lost" in results[node] for node in NODES))
@@ -292,7 +292,7 @@ class Run:
         self.redis.start()
 
     def time_out(self):
-        """Long enough that calls end without an answer, and are carried out afterwards."""
+        """For so long that calls end without an answer, and are carried out afterwards."""
         self.pause(CALL_SECONDS + 0.3)
 
     def blink(self):
@@ -301,21 +301,21 @@ class Run:
     def pause(self, seconds):
         self.redis.signal(signal.SIGSTOP)
         try:
-            time.sleep(seconds)  # the fault itself, nothing is waited for
+            time.sleep(seconds)  # the fault itself
         finally:
             self.redis.signal(signal.SIGCONT)
 
     def rivals(self):
-        """Who leads, and who does not."""
+        """The leader and the other one."""
         leader = self.leader
         return leader, next(c for c in self.coordinators if c is not leader)
 
     def usurp(self):
-        """One takes the lease of the other, which does not know."""
+        """One takes the lease of the other, which does not know it."""
         self.rivals()[1].usurps = True
 
     def freeze(self):
-        """One is stopped, wherever it is; the other takes its lease; then it goes on."""
+        """One is stopped, wherever it is; the other takes its lease; then the first continues."""
         frozen, usurper = self.rivals()
         frozen.process.send_signal(signal.SIGSTOP)
         try:

@@ -17,14 +17,14 @@ from hall import Hall, PairOfPrograms
 from world import CAN_MOUNT, House, Pinger
 
 SEED, FAULTS = int(os.environ.get("SEED") or 1), int(os.environ.get("FAULTS") or 25)
-EPISODE, SHORT = 25, 4  # faults until everything is looked at
+EPISODE, SHORT = 25, 4  # faults between two checks of everything
 HOUSE = {"kill_worker": 3, "kill_keeper": 2, "kill_mpirun": 2, "kill_redis": 2,
          "kill_coordinator": 3, "stop_worker": 2, "stop_redis": 1, "stop_coordinator": 1,
          "stop_mpirun": 1, "freeze_worker": 1, "freeze_keeper": 1, "fill_disk": 1, "pause_job": 1,
          "cancel_job": 1, "turn_clock": 1, "lose_power": 1}
 if not CAN_MOUNT:
-    del HOUSE["fill_disk"]  # its disk would be the machine's
-    del HOUSE["lose_power"]  # by its mounts its processes are known
+    del HOUSE["fill_disk"]  # it would fill the machine's disk
+    del HOUSE["lose_power"]  # its processes are found by its mounts
 PAIR = {"kill_agent": 2, "stop_agent": 1, "kill_daemon": 2, "cut_link": 3, "slow_link": 1,
         "kill_coordinator": 3, "freeze_coordinator": 2, "kill_redis": 2, "stop_redis": 1,
         "kill_worker": 2, "kill_keeper": 1, "kill_mpirun": 1, "freeze_worker": 1, "pause_job": 1,
@@ -41,8 +41,8 @@ NAMED = os.environ.get("WORLDS", "House Pair Hall").split()
 
 
 def episodes():
-    """One in each world by turns, as many as the faults need: up to 50 a house and a pair, which is
-    what CI has time for, and behind them a short hall."""
+    """Episodes in each world by turns, as many as the faults need: up to 50 for a house and a pair,
+    which is what CI has time for, and then a short hall."""
     worlds = [w for w in WORLDS if w.__name__ in NAMED]
     each = min(EPISODE, -(-FAULTS // min(len(worlds), 2)))
     drawn = [(SEED + n, min(each, FAULTS - n * each), worlds[n % len(worlds)])
@@ -57,7 +57,7 @@ def name_of(value):
 
 @pytest.mark.skipif(not CAN_MOUNT, reason="no disk can be mounted here: none is filled")
 def test_a_full_disk_is_among_the_faults_of_a_house():
-    """Where it cannot be, that is seen."""
+    """If a disk can be mounted; otherwise it must be left out."""
     assert "fill_disk" in {moment.kind for moment in schedule(SEED, len(HOUSE), HOUSE)}
 
 

@@ -1,5 +1,5 @@
-"""The checker itself: it says no where no order explains what was answered, yes where one does, and
-the same as a search through all orders."""
+"""Tests of the checker itself: it says no if no order explains the answers, yes if one does, and
+agrees with a search through all orders."""
 import itertools
 import random
 
@@ -12,7 +12,7 @@ JOB, OTHER = "1111111111111111", "2222222222222222"
 
 
 def history(*rows):
-    """Rows of (begin, end, name, args, result)."""
+    """A history from rows of (begin, end, name, args, result)."""
     return [Op(name, args, result, begin, end) for begin, end, name, args, result in rows]
 
 
@@ -108,7 +108,7 @@ def test_no_order_explains_a_lease_where(name):
 
 
 def some_order_explains(ops, initial, step):
-    """All orders of all choices of what happened of the unanswered."""
+    """Tries all orders, with all choices of which unanswered operations happened."""
     answered = [op for op in ops if op.result is not UNKNOWN]
     unanswered = [op for op in ops if op.result is UNKNOWN]
     for n in range(len(unanswered) + 1):
@@ -125,7 +125,7 @@ def some_order_explains(ops, initial, step):
 
 
 def drawn(draw):
-    """Some calls about a node at drawn times with drawn answers."""
+    """Calls about a node, at drawn times with drawn answers."""
     ops = []
     for _ in range(draw.randint(2, 6)):
         name = draw.choice(("claim", "release"))

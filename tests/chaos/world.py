@@ -35,10 +35,10 @@ def parent_of(pid):
 
 
 class Place:
-    """A mount namespace with a /dev/shm of its own, as long as this object lives."""
+    """A mount namespace with its own /dev/shm, for the lifetime of this object."""
 
     def __init__(self):
-        # it ends with its standard input, so also with this process
+        # it ends with its standard input, and so with this process
         self.holder = subprocess.Popen(
             ["unshare", "--mount", "sh", "-c",
              "mount -t tmpfs tmpfs /dev/shm && echo && exec cat"],
@@ -50,7 +50,7 @@ class Place:
         return ["nsenter", f"--mount=/proc/{self.holder.pid}/ns/mnt", *map(str, command)]
 
     def lose_power(self):
-        """How many processes have ended. What was in memory is lost with them."""
+        """Ends all processes, and returns how many. What was in memory is lost."""
         ended = lose_power("mnt", f"/proc/{self.holder.pid}/ns/mnt", stays=[self.holder.pid])
         for path in self.shm.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -63,8 +63,8 @@ class Place:
 
 
 class Pinger(threading.Thread):
-    """Asks /healthz every 50 ms, and keeps the longest time without an answer. What may be silent
-    (a coordinator that is killed or stopped by a fault) is kept apart."""
+    """Asks /healthz every 50 ms, and records the longest time without an answer. Times of permitted
+    silence (a coordinator that a fault has killed or stopped) are recorded separately."""
 
     def __init__(self, world):
         super().__init__(daemon=True)
@@ -119,7 +119,7 @@ class House(Service):
         return self.place.command(command) if self.place else command
 
     def network(self):
-        """Where the service listens, for a thread that asks it."""
+        """The service's address, for a thread that asks it."""
         return contextlib.nullcontext()
 
     # -- who can be hit ----------------------------------------------------------------------------
@@ -154,8 +154,7 @@ class House(Service):
         return f"of the house, {ended} processes"
 
     def redis_is_back(self, old):
-        """The coordinator has started another one, which could not write its number to a full
-        disk."""
+        """The coordinator has started another one, which could not write its pid to a full disk."""
         def back():
             try:
                 return self.redis().info("server")["process_id"] != old
@@ -164,7 +163,7 @@ class House(Service):
         until("Redis is back", back, 60)
 
     def fill_disk(self, seconds):
-        """Full until the store has felt it, and that long more."""
+        """Keeps it full until the store has noticed, and for that much longer."""
         old, filler = self.redis_pid(), self.disk / "filler"
         try:
             with open(filler, "ab", buffering=0) as f:
@@ -181,13 +180,13 @@ class House(Service):
         return f"for {seconds:.1f} s"
 
     def wake_resting(self):
-        """As an operator does, so that a run needs no minutes."""
+        """As an operator does, so that a run does not take minutes."""
         for node in self.get("nodes").json()["nodes"]:
             if node["state"] == "resting":
                 self.post(f"nodes/{node['name']}/enable")
 
     def wrong_with(self, job, told):
-        """Beside what is asked of every job."""
+        """In addition to the checks of every job."""
         return []
 
     # -- what must be left -------------------------------------------------------------------------
@@ -204,14 +203,14 @@ class House(Service):
         return [p for p in processes_of(str(self.disk.parent)) if p != os.getpid()]
 
     def keep(self):
-        """A copy for whoever looks for the cause."""
+        """Keeps a copy for finding the cause."""
         kept = self.disk.parent / "kept"
         if not kept.exists():
             shutil.copytree(self.disk, kept, ignore=shutil.ignore_patterns(
                 "*.safetensors", "*.sock", "filler"), symlinks=True)
 
     def close(self, failed):
-        """Ends it, and tells which of its processes do not end with it."""
+        """Ends it, and reports processes that do not end with it."""
         self.stop()
         with contextlib.suppress(AssertionError):
             until("its processes have ended", lambda: not self.processes(), 30)

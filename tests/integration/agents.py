@@ -72,7 +72,7 @@ def ready(service, *names):
 
 
 class Wire:
-    """What is in the boxes, from the outside."""
+    """The contents of the boxes, as an outsider sees them."""
 
     def __init__(self, service):
         self.redis = redis.Redis(unix_socket_path=str(service.dir / "redis.sock"),
@@ -91,7 +91,7 @@ class Wire:
         self.redis.rpush("es:mail:" + box, text)
 
     def join(self, host, secret=None, wait=True, **changes):
-        """Sends a join, gives the coordinator's answer."""
+        """Sends a join; returns the coordinator's answer."""
         nonce = secrets.token_hex(32)
         body = {"host": host, "instance": secrets.token_hex(32), "address": "127.0.0.1",
                 "network": "127.0.0.0/8",
@@ -107,7 +107,7 @@ class Wire:
         return json.loads(answer.split("\n", 1)[1])
 
     def launch(self, host, key=None, **changes):
-        """A request to start a daemon, as the launch agent makes it; its nonce and text."""
+        """A request to start a daemon, as the launch agent makes it; returns its nonce and text."""
         body = {"host": host, "job": "0123456789abcdef", "attempt": 1, "family": 77, "daemon": 1,
                 "daemons": 2, "nodes": "vm,es-" + host + "@0(2)",
                 "mpirun": "77.0;tcp://127.0.0.1:9", "seal": secrets.token_hex(32),

@@ -1,4 +1,4 @@
-"""A certificate authority for tests of TLS, made with openssl. Whoever imports it is skipped where
+"""A certificate authority for tests of TLS, made with openssl. A test that imports it is skipped if
 openssl is not installed."""
 import os
 import shutil
@@ -24,7 +24,7 @@ class Authority:
                 "-out", self.file)
 
     def issue(self, cert, key, serial, new_key=True):
-        """A certificate for 127.0.0.1, put into place as renewals are: whole files, renamed."""
+        """A certificate for 127.0.0.1, put into place as renewals are: complete files, renamed."""
         end = self.folder / "ext"
         end.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
         if new_key:

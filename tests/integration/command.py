@@ -1,4 +1,4 @@
-"""`evenstep run` started as a person starts it, for the tests of what it packs and how it runs."""
+"""Starts `evenstep run` as a person does, for the tests of what it packs and how it runs."""
 import os
 import re
 import shutil
@@ -15,7 +15,7 @@ EVENSTEP = str(BUILD / "evenstep")
 
 @pytest.fixture
 def program(tmp_path):
-    """A folder with a program that needs nothing but NumPy, and what is not to be packed."""
+    """A folder with a program that needs only NumPy, and with files that are not to be packed."""
     folder = tmp_path / "program"
     folder.mkdir()
     for name in ("wire.py", "counting.py"):
@@ -37,15 +37,15 @@ started = []
 
 @pytest.fixture(autouse=True)
 def ended():
-    """What a failed test started does not outlive it."""
+    """Ends what a failed test has started."""
     yield
     while started:
         started.pop().kill()
 
 
 def start(*args, service=None, cwd="/", **more):
-    """Ctrl-C reaches it also where the tests themselves run in the background, which ignores
-    SIGINT."""
+    """Starts it so that Ctrl-C reaches it even if the tests run in the background, where SIGINT is
+    ignored."""
     process = subprocess.Popen([EVENSTEP, "run", *map(str, args)], stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True, cwd=cwd,
                                env=environment(service, **more),

@@ -12,7 +12,7 @@ PLUGIN, NVML = BUILD / "evenstep-cuda-host.so", BUILD / "libevenstep-nvml.so"
 WITH_GPU = {"EVENSTEP_CUDA_PLUGIN": str(PLUGIN), "EVENSTEP_CUDA_DRIVER": str(PLUGIN),
             "EVENSTEP_NVML": str(NVML),
             "EVENSTEP_CUDA_MEASURE_SECONDS": "1000"} # however slow this machine is
-OLD_CPU = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE"}  # without bf16, on whatever machine
+OLD_CPU = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE"}  # without bf16, on any machine
 
 
 @contextlib.contextmanager

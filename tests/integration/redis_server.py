@@ -1,4 +1,4 @@
-"""A redis-server over TCP in a folder of its own, for tests that need its users or TLS."""
+"""A redis-server over TCP in its own folder, for tests that need its users or TLS."""
 import subprocess
 
 import redis
@@ -7,9 +7,8 @@ from service import until
 
 
 class RedisServer:
-    """Is started on ports that were free a moment before, and on others where somebody else has
-    taken one of them meanwhile. A subclass says how it is started and how it is asked whether it is
-    there."""
+    """Starts on ports that were free a moment before, and on others if somebody has taken one of
+    them meanwhile. A subclass defines how it starts and how to check that it is up."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -18,7 +17,7 @@ class RedisServer:
         until("Redis answers", self.answers)
 
     def options(self):
-        """Options of redis-server; their ports are new ones each time."""
+        """Options of redis-server; the ports are new each time."""
         raise NotImplementedError
 
     def connection(self):

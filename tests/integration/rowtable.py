@@ -1,5 +1,5 @@
-"""Rows as the programs pack and print them, by the table that the C is made from (job/row.def). It
-needs numpy for dtype() alone, so that benches can use it under an interpreter that has none."""
+"""Rows as the programs pack and print them, by the same table as the C code (job/row.def). Only
+dtype() needs numpy, so that benchmarks can use this under an interpreter without it."""
 import re
 import struct
 
@@ -14,21 +14,21 @@ BYTES = max(byte + struct.calcsize(form) for _, form, byte in COLUMNS)
 
 
 def dtype():
-    """Of a packed row, for numpy.fromfile."""
+    """The numpy type of a packed row, for numpy.fromfile."""
     import numpy as np
     names, formats, offsets = zip(*COLUMNS)
     return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": BYTES})
 
 
 def packed(blob):
-    """The rows of a history's file: a dict of each."""
+    """The rows of a history's file, as dicts."""
     return [{name: struct.unpack_from(form, blob, at + byte)[0] for name, form, byte in COLUMNS}
             for at in range(0, len(blob) - BYTES + 1, BYTES)]
 
 
 def printed(lines):
-    """The rows among the lines of `evenstep-worker --local`, which were split at their commas: a
-    dict of each."""
+    """The rows among the lines of `evenstep-worker --local`, which are split at their commas, as
+    dicts."""
     return [{name: int(text) if form[1] in "qQih" else float(text)
              for (name, form, _), text in zip(COLUMNS, line[1:])}
             for line in lines if line[0] == "row"]

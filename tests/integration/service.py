@@ -31,9 +31,9 @@ DEADLINE = 120
 
 
 def until(what, condition, seconds=DEADLINE, every=None):
-    """The first true value of condition(); fails after `seconds`, times PATIENCE. Without `every`
-    it asks less and less often: what waits for long may wait 0.2 s more, and asking a service costs
-    what some steps of a small job do."""
+    """The first true value of condition(); fails after `seconds` times PATIENCE. Without `every` it
+    asks less and less often: a long wait may take 0.2 s more, and asking a service costs as much as
+    some steps of a small job."""
     seconds *= PATIENCE
     pause = every or 0.02
     end = time.monotonic() + seconds
@@ -48,7 +48,7 @@ def until(what, condition, seconds=DEADLINE, every=None):
 
 
 def tensors(blob):
-    """The bytes of each tensor of a safetensors file, without its header's notes."""
+    """The bytes of each tensor of a safetensors file, without the notes in its header."""
     n = struct.unpack("<Q", blob[:8])[0]
     head = json.loads(blob[8:8 + n])
     return {k: blob[8 + n + v["data_offsets"][0]:8 + n + v["data_offsets"][1]]
@@ -56,8 +56,8 @@ def tensors(blob):
 
 
 def free_port():
-    """A port of 127.0.0.1 where nobody listens. It is below those that the kernel gives to
-    connections and to whoever asks for any port, so that nobody is given it before it is used."""
+    """A free port of 127.0.0.1. It is below the ports that the kernel assigns by itself, so that no
+    other process gets it before it is used."""
     low = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     draw = random.Random()
     while True:
@@ -67,7 +67,7 @@ def free_port():
 
 
 def proc_file(pid, name):
-    """What /proc tells of a process; nothing once it has ended."""
+    """What /proc says about a process; empty once it has ended."""
     try:
         return pathlib.Path(f"/proc/{pid}/{name}").read_bytes()
     except OSError:
@@ -75,7 +75,7 @@ def proc_file(pid, name):
 
 
 def runs(pid, thread):
-    """Does a thread of this name run just now, and not wait?"""
+    """Is a thread of this name running right now, and not waiting?"""
     try:
         threads = os.listdir(f"/proc/{pid}/task")
     except OSError:
@@ -104,8 +104,8 @@ def processes_of(text):
 
 
 def ranks_of(id):
-    """{rank: pid} of the job's attempt that runs. A guard has the worker's name for a moment, in
-    which the worker, which it starts, comes after it."""
+    """{rank: pid} of the job's current attempt. A guard has the worker's name for a moment; the
+    worker, which it starts, has a higher pid."""
     ranks = {p: re.search(rb"(?:^|\0)OMPI_COMM_WORLD_RANK=(\d+)\0", proc_file(p, "environ"))
              for p in sorted(processes_of(id)) if program_of(p) == "evenstep-worker"}
     return {int(rank.group(1)): p for p, rank in ranks.items() if rank}
@@ -113,7 +113,7 @@ def ranks_of(id):
 
 @contextlib.contextmanager
 def standing_still(id):
-    """The job's ranks make no step meanwhile, and so follow no request."""
+    """Stops the job's ranks meanwhile: they make no step, and follow no request."""
     ranks = ranks_of(id).values()
     for pid in ranks:
         os.kill(pid, signal.SIGSTOP)
@@ -121,12 +121,12 @@ def standing_still(id):
         yield
     finally:
         for pid in ranks:
-            with contextlib.suppress(ProcessLookupError):  # somebody gave it up and killed it
+            with contextlib.suppress(ProcessLookupError):  # it was given up and killed
                 os.kill(pid, signal.SIGCONT)
 
 
 def spec(**changes):
-    """A small job on drawn digits: a few seconds of training on two cores."""
+    """A small job on drawn digits, with a few seconds of training on two cores."""
     job = {
         "name": "test", "model": "mlp",
         "data": {"format": "glyphs", "samples": 2560, "test_samples": 500},
@@ -166,7 +166,7 @@ class Service:
         return self
 
     def adopt(self, process, url):
-        """Speaks to this process from now on, which says that it is ready there."""
+        """Uses this process from now on, which says that it is ready there."""
         self.process, self.url = process, url
         self.token = (self.dir / "token").read_text().strip()
         self.http = requests.Session()
@@ -174,15 +174,14 @@ class Service:
         self.http.headers["Authorization"] = "Bearer " + self.token
 
     def wrap(self, command):
-        """For those who run it elsewhere (tests/cluster)."""
+        """For tests that run it elsewhere (tests/cluster)."""
         return command
 
     def text(self):
         return (self.dir / "serve.log").read_text(errors="replace")
 
     def last_words(self, most=14):
-        """Lines at the end of its log and of its jobs' attempts: why a test failed that asked for
-        something else."""
+        """The last lines of its log and of its jobs' attempts, which explain a failed test."""
         logs = [self.dir / "serve.log", *sorted(self.dir.glob("jobs/*/logs/attempt-*.out"))]
         return [line for log in logs for line in re.findall(
             r".*\bts=.*|.*rror.*|.*failed.*", log.read_text(errors="replace"))[-most:]]
@@ -193,7 +192,7 @@ class Service:
             self.process.wait(DEADLINE * PATIENCE)
 
     def kill(self):
-        """As a crash: the service alone, neither its Redis nor its jobs."""
+        """Simulates a crash: kills only the service, not its Redis or its jobs."""
         self.process.kill()
         self.process.wait()
 
@@ -206,7 +205,7 @@ class Service:
 
     def __exit__(self, kind, value, trace):
         self.stop()
-        for pid in processes_of(str(self.dir)):  # what a killed service left
+        for pid in processes_of(str(self.dir)):  # remains of a killed service
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
         self.log.close()
@@ -217,8 +216,8 @@ class Service:
 
     # -- REST --------------------------------------------------------------------------------------
     def ask(self, method, path, **kw):
-        """An answer; on a machine so busy that Redis (503) or a program that looks into data sets
-        (504) does not answer in time, the request is made again, as the hint says."""
+        """Makes a request. If the machine is so busy that Redis (503) or a program that reads data
+        sets (504) does not answer in time, repeats the request, as the hint says."""
         def answered():
             answer = self.http.request(method, self.url + "/api/v1/" + path, timeout=60 * PATIENCE,
                                        **kw)
@@ -253,8 +252,8 @@ class Service:
         return until(f"job {id} is {' or '.join(states)}", there, seconds)
 
     def steps(self, id, n, seconds=DEADLINE):
-        """Once the job is known to run (its first steps may be told a moment before its state is)
-        and has done n steps."""
+        """Waits until the job is known to run (its first steps may be reported a moment before its
+        state) and has done n steps."""
         def done():
             job = self.job(id)
             return job["state"] not in ("queued", "launching") and (job["progress"] or {}).get(
@@ -262,8 +261,8 @@ class Service:
         return until(f"job {id} has done {n} steps", done, seconds)
 
     def is_lost(self, name, within=5):
-        """Whether a node is lost. A node that was last heard of more than `within` seconds ago must
-        be: state and age are of one moment, so a busy machine changes neither."""
+        """Is a node lost? A node that was last heard of more than `within` seconds ago must be.
+        State and age are of one moment, so a busy machine changes neither."""
         node = self.get("nodes/" + name).json()
         lost = node["state"] == "lost"
         assert lost or node["heartbeat_age_seconds"] <= within, node

@@ -1,5 +1,5 @@
-"""Nodes of other hosts: agents join, jobs run on them, and what is forged, replayed, late or of
-another version is refused in words."""
+"""Nodes of other hosts: agents join, jobs run on them, and forged, replayed, late or incompatible
+messages are refused with a reason."""
 import contextlib
 import os
 import pathlib
@@ -36,7 +36,7 @@ def wire(service):
 
 
 def marked(job, *programs):
-    """Processes of a job by their program's name."""
+    """Processes of a job, by their program's name."""
     found = []
     for p in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -140,7 +140,7 @@ def test_a_host_that_is_lost_ends_the_attempt_and_the_job_goes_on_without_it_and
 
 
 def test_a_node_is_forgotten_as_soon_as_it_is_lost_and_comes_back_with_its_agent(service):
-    """The page offered it, and the service refused for 6 s more: "it still reports"."""
+    """The page offered it, and the service refused for 6 s more, with "it still reports"."""
     with Agent(service, "delta", "d1=cpu:1", "d2=cpu:1") as delta:
         ready(service, "d1", "d2")
         answer = service.http.delete(service.url + "/api/v1/nodes/d1")

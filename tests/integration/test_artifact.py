@@ -1,6 +1,6 @@
-"""What a job leaves, read by another program: NumPy computes the artifact's outputs in PyTorch's
-conventions and finds the accuracy that the job reported; a job that starts from it evaluates to the
-same."""
+"""A job's files, read by another program: NumPy computes the artifact's outputs by PyTorch's
+conventions and finds the accuracy that the job reported; a job that starts from the file evaluates
+to the same."""
 import json
 import os
 import pathlib
@@ -17,7 +17,7 @@ TRAIN, TEST = 4000, 1000
 
 
 def drawn_digits(n, seed):
-    """Ten random patterns under noise: data where there is no MNIST."""
+    """Ten random patterns with noise: data for machines without MNIST."""
     rng = np.random.default_rng(7)
     patterns = rng.integers(0, 256, (10, 28, 28))
     rng = np.random.default_rng(seed)
@@ -28,7 +28,7 @@ def drawn_digits(n, seed):
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """A part of MNIST, or what is drawn in its place."""
+    """A part of MNIST, or drawn data instead."""
     root = tmp_path_factory.mktemp("data")
     mnist = [pathlib.Path(r) / "mnist" for r in os.environ.get("EVENSTEP_DATA", "").split(":")
              if (pathlib.Path(r) / "mnist").is_dir()]
@@ -110,8 +110,7 @@ def test_a_job_that_starts_from_the_artifact_evaluates_to_the_same(trained, serv
 
 
 def test_a_job_starts_from_what_numpy_wrote(service, data):
-    """The other way round: parameters drawn here, named as PyTorch names them, without our
-    checksum."""
+    """The other direction: parameters drawn here, with PyTorch's names, without our checksum."""
     rng = np.random.default_rng(3)
     tensors = {"dense1.weight": rng.normal(0, 0.05, (128, 784)),
                "dense1.bias": rng.normal(0, 0.1, 128),

@@ -33,7 +33,7 @@ def service(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def stands(service):
-    """The same process answers afterwards."""
+    """The same process still answers."""
     pid = service.process.pid
     yield
     assert service.process.poll() is None and service.process.pid == pid
@@ -147,7 +147,7 @@ def test_a_job_waits_for_nodes_that_are_there_but_not_in_use(service):
 
 
 def test_where_hosts_may_join_a_job_waits_for_them_and_says_so(tmp_path):
-    """The store is shared, so nodes may come."""
+    """Other hosts share the store, so nodes may join."""
     store = subprocess.Popen(
         ["redis-server", "--port", "0", "--unixsocket", str(tmp_path / "shared.sock"), "--dir",
          str(tmp_path), "--save", ""], stdout=subprocess.DEVNULL)
@@ -191,9 +191,9 @@ def test_a_priority_that_no_spec_could_have_is_refused_for_a_job_too(service):
 
 
 def talk(service, *pieces, whole=True):
-    """Sends bytes as they are, for HOST the service's name and port; what is answered until the
-    server ends the connection. What is no whole request would wait for its rest: the sending side
-    is closed. A server that ends the connection before it has heard all has answered before."""
+    """Sends these bytes, with the service's name and port for HOST; returns the answer until the
+    server closes the connection. The sending side is closed, because an incomplete request would
+    otherwise wait for its rest. A server that closes the connection early has answered before."""
     host = service.url.split("//")[1].encode()
     with socket.create_connection(("127.0.0.1", int(host.split(b":")[1])), timeout=60) as s:
         answer = b""
@@ -223,7 +223,7 @@ def test_a_body_of_100_megabytes_is_refused_and_costs_no_memory(service):
 
 @pytest.mark.parametrize("length", [10**18, 10**17, 1 << 40])
 def test_a_body_that_would_never_end_is_refused_before_it_comes(service, length):
-    """Its client was closed the connection after 256 MB, without a word."""
+    """Its client's connection was closed after 256 MB, without a message."""
     head = (f"POST /api/v1/jobs HTTP/1.1\r\nHost: HOST\r\nAuthorization: Bearer {service.token}\r\n"
             f"Content-Length: {length}\r\n\r\n")
     answer = talk(service, head.encode())
@@ -257,7 +257,8 @@ NO_REQUESTS = {
 
 @pytest.fixture(scope="module")
 def ends(service):
-    """What each is answered. They are sent side by side: some are waited for before they are ended.
+    """The answer to each of them. They are sent at the same time, because some are only ended after
+    a wait.
     """
     with concurrent.futures.ThreadPoolExecutor(len(NO_REQUESTS)) as pool:
         talks = {name: pool.submit(talk, service, *pieces, whole=False)
@@ -267,7 +268,7 @@ def ends(service):
 
 @pytest.mark.parametrize("name", NO_REQUESTS)
 def test_bytes_that_are_no_request_are_ended(ends, name):
-    """With the status that says why; what is no HTTP at all is ended without a word."""
+    """The status says why; bytes that are not HTTP at all are ended without an answer."""
     status, answer = NO_REQUESTS[name][0], ends[name]
     assert answer.split(b" ")[1:2] == ([str(status).encode()] if status else []), answer[:200]
 
@@ -300,7 +301,7 @@ def test_a_wrong_token_is_told_nothing(service, header):
 
 
 def test_many_at_once_are_each_answered(service):
-    """Half of them say nothing, half say nonsense; in between the service answers others."""
+    """Half of them send nothing, half send nonsense; meanwhile the service answers others."""
     port = int(service.url.rsplit(":", 1)[1])
     open_ones = []
     for i in range(60):

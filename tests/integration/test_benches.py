@@ -1,5 +1,5 @@
-"""Our sides of the benches (tests/bench) run and answer; what they measure is not looked at. A
-bench is run rarely, so nobody sees that a change of the worker has broken it."""
+"""Our sides of the benchmarks (tests/bench) run and answer; their figures are not checked. A
+benchmark runs rarely, so nobody would notice that a change of the worker has broken it."""
 import json
 import subprocess
 
@@ -12,7 +12,7 @@ MPIRUN = ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", "3"]
 
 
 def run(command, lines=None):
-    """What it prints; without lines it has no standard input, as under a bench."""
+    """Its output; without lines it has no standard input, as under a benchmark."""
     given = {"input": lines} if lines else {"stdin": subprocess.DEVNULL}
     done = subprocess.run(list(map(str, command)), env=LOCAL, capture_output=True, text=True,
                           timeout=120, **given)

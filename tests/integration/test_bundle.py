@@ -21,7 +21,7 @@ LIBC = ["ld-linux-x86-64.so.2", "libc.so.6", "libm.so.6", "libmvec.so.1", "libpt
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
-    """The root folder, with the bundle in a place that it was not made in."""
+    """The root folder, with the bundle in another place than where it was made."""
     probe = subprocess.run(["unshare", "--mount", "true"], capture_output=True)
     if probe.returncode != 0 or os.geteuid() != 0:
         pytest.skip("a root folder of its own needs the rights to mount")
@@ -42,7 +42,7 @@ def root(tmp_path_factory):
         shutil.copy(source, top / "lib/x86_64-linux-gnu")
     shutil.copy("/lib64/ld-linux-x86-64.so.2", top / "lib64")
     (top / "etc").mkdir()
-    # Open MPI wants its user to have a name
+    # Open MPI requires its user to have a name
     (top / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\n")
     made.rename(top / "opt/some where/evenstep")
     yield top

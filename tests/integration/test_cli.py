@@ -1,4 +1,4 @@
-"""The command line against the real service: what it prints, and with which exit status it ends."""
+"""The command line against the real service: its output and its exit status."""
 import csv
 import fcntl
 import json
@@ -307,7 +307,7 @@ def test_a_tables_lines_are_as_wide_as_the_terminal_at_most(service, done):
 def test_at_forty_columns_lines_fit_and_numbers_and_times_stay_whole(service, done, command):
     out, err, status = run(*command.split(), service=service, COLUMNS="40")
     assert (status, err) == (0, "") and max(map(len, out.splitlines())) <= 40
-    # of ids the beginning may be all digits
+    # the beginning of an id may be all digits
     assert not re.search(r"^\d{4}-\S*…|:\S*…| \d{1,9}(\.\d*)?…( |$)", out, re.M)
 
 
@@ -376,7 +376,7 @@ def test_a_slip_in_a_data_sets_name_is_told_with_the_nearest(service):
     job = spec(data={"format": "idx", "path": "digist"})
     _, err, status = run("submit", "-", service=service, text=json.dumps(job))
     assert status == 7 and "did you mean 'digits'?" in err and err.count("cannot find") == 1, err
-    told = service.post("jobs?dryRun=true", job).json()["errors"][0]  # what the form says
+    told = service.post("jobs?dryRun=true", job).json()["errors"][0]  # the form's message
     assert told["message"].endswith("; did you mean 'digits'?"), told
 
 
@@ -395,7 +395,7 @@ def test_json_is_alone_on_stdout(service, done):
 
 
 def watched(service, id, term, columns=70):
-    """What `evenstep watch` writes to such a terminal, to the job's end."""
+    """What `evenstep watch` writes to such a terminal until the job ends."""
     mine, its = pty.openpty()
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 20, columns, 0, 0))
     plain = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")}
@@ -419,7 +419,7 @@ def test_watch_on_a_terminal_that_cannot_draw_prints_a_line_per_tenth(service):
 
 
 def test_watch_on_a_terminal_draws_a_bar_for_each_node(service):
-    """What is drawn over is cleared first, and no line is wider than the terminal."""
+    """Text is cleared before it is drawn over, and no line is wider than the terminal."""
     drawn = watched(service, service.submit(spec(name="seen", epochs=30)), "xterm")
     last = drawn.split("\r\x1b[J")[-1].splitlines()
     assert last[0].startswith("succeeded [") and "accuracy" in last[0]
@@ -437,7 +437,7 @@ def test_watch_on_a_narrow_terminal_has_short_bars(service):
 @pytest.mark.parametrize("words, last", [("logs --rank 0 --follow", "ready"), ("watch", "paused"),
                                          ("events", "paused")])
 def test_what_goes_on_ends_when_nobody_reads_it_any_more(service, words, last):
-    """As before `| head -1`, also while there is nothing to print."""
+    """As before `| head -1`, even while there is nothing to print."""
     id = service.submit(spec(name="read", epochs=3000))
     until("it runs", lambda: service.job(id)["state"] == "running")
     env = dict(os.environ, EVENSTEP_URL=service.url, EVENSTEP_TOKEN=service.token)

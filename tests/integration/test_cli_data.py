@@ -1,4 +1,4 @@
-"""Data sets from the command line and from Python: what is sent, what stays here, what is refused
+"""Data sets from the command line and from Python: what is sent, what is not, what is refused
 before a byte is sent, and how it looks on a terminal."""
 import io
 import json
@@ -74,7 +74,7 @@ def test_an_archive_is_sent_as_it_is(service, folder, tmp_path):
 
 
 def test_what_cannot_be_sent_is_told_before_anything_is(tmp_path):
-    """Nobody listens: had it asked, the status would be 3."""
+    """Nothing listens: if it had asked, the status would be 3."""
     nobody = {"EVENSTEP_URL": "http://127.0.0.1:9", "EVENSTEP_TOKEN": "x"}
 
     def refused(path):

@@ -1,4 +1,4 @@
-"""Logs from the command line: whole, in part, as they grow, and where there is nothing in one."""
+"""Logs from the command line: complete, in part, while they grow, and when a log is empty."""
 import json
 import os
 import subprocess
@@ -36,14 +36,14 @@ def test_logs_are_printed_whole_in_part_and_until_the_job_ends(service, job):
 
 
 def test_a_log_without_a_line_says_so_and_where_there_are_some(service, job):
-    """mpirun writes nothing about a job that is well."""
+    """mpirun writes nothing about a healthy job."""
     assert run("logs", job, service=service) == (
         "", "this log is empty; --rank N and --all show those of the ranks\n", 0)
     assert run("logs", job, "--json", service=service) == ("", "", 0)
 
 
 def test_a_virtual_job_without_a_line_sends_nobody_to_its_ranks(service):
-    """It is one process: there is no log of a rank, to which the hint led."""
+    """It is one process: it has no log of a rank, which the hint named."""
     id = service.submit(spec(cluster={"nodes": [{"name": "v", "count": 2,
                                                  "seconds_per_sample": 0.001}]}))
     service.wait(id, "succeeded")
@@ -55,7 +55,7 @@ def test_a_virtual_job_without_a_line_sends_nobody_to_its_ranks(service):
 
 @pytest.mark.parametrize("words", ["logs --rank 0 --follow", "events", "events --json"])
 def test_what_goes_on_ends_where_it_cannot_be_written(service, words):
-    """On a full disk it went on until the job's end, or for ever, and said nothing."""
+    """On a full disk it continued until the job's end, or for ever, and printed nothing."""
     id = service.submit(spec(name="unwritten", epochs=1000000))
     env = dict(os.environ, EVENSTEP_URL=service.url, EVENSTEP_TOKEN=service.token)
     try:

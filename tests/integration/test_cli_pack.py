@@ -1,4 +1,4 @@
-"""What `evenstep run` packs and sends, and that the client in Python packs the same."""
+"""What `evenstep run` packs and sends, and that the Python client packs the same."""
 import http.server
 import io
 import os
@@ -142,7 +142,7 @@ def test_a_file_in_a_folder_that_is_no_project_goes_alone(taker, program):
 
 @pytest.mark.skipif(not os.access("/", os.W_OK), reason="files beneath / are written by root only")
 def test_a_file_beneath_the_root_goes_alone(taker, program):
-    """Where a container's shell begins: "the program 't.py' is not in the folder '/'"."""
+    """A container's shell starts there: "the program 't.py' is not in the folder '/'"."""
     file = pathlib.Path(f"/evenstep-test-{os.getpid()}.py")
     shutil.copy(program / "counting.py", file)
     try:

@@ -1,5 +1,5 @@
-"""`evenstep run`: a program from its folder to its results, with a service, and with one that it
-starts for itself."""
+"""`evenstep run`: a program from its folder to its results, with a running service, and with one
+that the command starts."""
 import json
 import os
 import shutil
@@ -14,7 +14,7 @@ from command import EVENSTEP, ended, finish, id_of, program, run, start, started
 from service import (BUILD, Service, free_port, proc_file, processes_of, program_of,
                      until)
 
-# an epoch is long, too: each one is evaluated and kept
+# each epoch takes long too: it is evaluated and kept
 LONG = ["--epochs", "1000000", "--samples", "64000"]
 
 
@@ -228,13 +228,13 @@ def test_ctrl_c_cancels_the_job(service, program):
 
 @pytest.fixture
 def leaving():
-    """A service that may stop and come back at its address."""
+    """A service that may stop and come back at the same address."""
     with Service(options=["--allow-programs", "--listen", f"127.0.0.1:{free_port()}"]) as s:
         yield s
 
 
 def away(service, process, ends):
-    """The service ends like that, and the command has noticed."""
+    """The service stops, and the command has noticed."""
     id = process.stdout.readline().strip()
     service.steps(id, 5)
     ends()
@@ -294,8 +294,8 @@ def test_a_service_without_leave_says_so(program):
 
 @pytest.fixture
 def alone(tmp_path):
-    """A folder for the private service, which is empty afterwards; and nobody at the default
-    address."""
+    """A folder for the private service, which is empty afterwards; no service answers at the
+    default address."""
     with socket.socket() as s:
         if s.connect_ex(("127.0.0.1", 8080)) == 0:
             pytest.skip("a program listens on 127.0.0.1:8080, so that a service may be running")
@@ -330,7 +330,7 @@ def test_bounds_of_workers_make_an_elastic_job(service, program):
 
 @pytest.fixture(scope="module")
 def venv(tmp_path_factory):
-    """An interpreter of its own, of which the path is a link."""
+    """An interpreter of its own, whose path is a link."""
     folder = tmp_path_factory.mktemp("python") / "venv"
     subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", "--system-site-packages",
                     folder], check=True)

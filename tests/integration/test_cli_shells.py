@@ -1,5 +1,5 @@
-"""What is made of the table of commands: completions for shells, and the manual. Bash really
-completes, with a service that it asks for names; zsh, fish and mandoc read theirs where they are
+"""What is generated from the table of commands: completions for shells, and the manual. Bash really
+completes, with a service that it asks for names; zsh, fish and mandoc read theirs if they are
 installed."""
 import json
 import os
@@ -35,7 +35,7 @@ def script(tmp_path_factory):
 
 
 def complete(script, *words, cwd="/", env=None, program=EVENSTEP):
-    """What bash offers for the last of these words."""
+    """Bash's completions for the last of these words."""
     ask = """
         source "$1"
         shift
@@ -126,7 +126,8 @@ def test_other_shells_take_theirs(shell, tmp_path):
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory):
-    """A service that shells ask for names, as their environment; its one job's id is in it."""
+    """A service that shells ask for names, as their environment; it has one job, whose id is in
+    it."""
     data = tmp_path_factory.mktemp("data")
     (data / "drawn").mkdir()
     for name, content in stripes().items():
@@ -166,7 +167,7 @@ def test_fish_completes(asked):
     ("logs --tail 5 ", "ID"), ("drain big l", "little"), ("datasets show ", "drawn"),
     ("completion z", "zsh")])
 def test_zsh_completes(asked, typed, becomes):
-    """A terminal, as a person has it: what is typed, a tab, and what stands there then."""
+    """As a person does it on a terminal: types, presses tab, and reads the line."""
     if not shutil.which("zsh"):
         pytest.skip("zsh is not installed")
     mine, its = pty.openpty()
@@ -185,7 +186,7 @@ def test_zsh_completes(asked, typed, becomes):
 
 
 def told_until(terminal, shown, wanted):
-    """What a terminal shows, until it has this."""
+    """What a terminal shows until it contains this."""
     def read():
         nonlocal shown
         if select.select([terminal], [], [], 0.05)[0]:
@@ -202,7 +203,7 @@ def test_a_shell_that_is_not_known_is_wrong_use():
 
 
 def check_roff(page):
-    """Without a date, since the same source makes the same page on every day."""
+    """Without a date, so that the same source gives the same page on every day."""
     if shutil.which("mandoc"):
         said = subprocess.run(["mandoc", "-T", "lint"], input=page, text=True,
                               capture_output=True).stdout.splitlines()
@@ -267,7 +268,7 @@ def test_mandoc_finds_nothing_wrong_in_the_manual():
     done = subprocess.run(["mandoc", "-T", "lint"], input=printed("manual"), text=True,
                           capture_output=True)
     said = [line for line in done.stdout.splitlines() if "missing date" not in line]
-    assert not said, said  # it has no date, so that the same table gives the same page
+    assert not said, said  # no date, so that the same table gives the same page
 
 
 def test_they_are_installed_where_shells_and_man_look(tmp_path):

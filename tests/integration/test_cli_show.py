@@ -1,4 +1,4 @@
-"""`evenstep show`: what a job is, in a few lines; and `compare`, side by side with another."""
+"""`evenstep show`: a job in a few lines; and `compare`: two jobs side by side."""
 import json
 import re
 
@@ -18,7 +18,7 @@ def service():
 
 
 def test_updates_of_a_server_are_no_steps_of_the_cluster(service):
-    """An asynchronous run of 40 global batches was at "step 160"."""
+    """An asynchronous run of 40 global batches was shown at "step 160"."""
     for strategy, said in (("asgd", r"step 40, 1\d\d updates, 2560 samples\n"),
                            ("sync", r"step 40, 2560 samples\n")):
         id = service.submit(spec(workers=4, epochs=4, cluster=CLUSTER,
@@ -31,7 +31,7 @@ def test_updates_of_a_server_are_no_steps_of_the_cluster(service):
 
 
 def test_a_job_without_files_says_so_when_they_are_asked_for(service, tmp_path):
-    """`download` ended well, and said and brought nothing."""
+    """`download` succeeded, printed nothing and fetched nothing."""
     service.post("nodes/a/drain")
     id = service.submit(spec(workers=1))
     out, err, status = run("download", id, service=service, cwd=tmp_path)
@@ -41,7 +41,7 @@ def test_a_job_without_files_says_so_when_they_are_asked_for(service, tmp_path):
 
 
 def test_several_lines_of_a_note_are_one_and_as_they_were_in_json(service):
-    """Their ends were \\u000a, as were those of an exception of several lines."""
+    """Line ends were shown as \\u000a, in notes and in exceptions of several lines."""
     id = service.submit(spec(name="noted", epochs=1, workers=1))
     service.wait(id, "succeeded")
     service.http.patch(f"{service.url}/api/v1/jobs/{id}", json={"note": "one\n\ttwo"}, timeout=60)
@@ -51,7 +51,7 @@ def test_several_lines_of_a_note_are_one_and_as_they_were_in_json(service):
 
 
 def test_a_job_without_a_server_has_a_keeper(service):
-    """Of sync "server on host, version 357, serving" was told."""
+    """A job of sync showed "server on host, version 357, serving"."""
     for strategy in ("sync", "asgd"):
         id = service.submit(spec(name="kept", epochs=1, workers=1, strategy={"type": strategy}))
         service.wait(id, "succeeded")
@@ -61,7 +61,7 @@ def test_a_job_without_a_server_has_a_keeper(service):
 
 
 def test_jobs_are_compared_by_the_speed_of_their_whole_run(service):
-    """That of the last five seconds depends on what else ran then."""
+    """The speed of the last five seconds depends on what else ran then."""
     ids = [service.submit(spec(workers=1, epochs=epochs)) for epochs in (2, 3)]
     jobs = [service.wait(id, "succeeded") for id in ids]
     out, _, status = run("compare", *ids, service=service)

@@ -22,7 +22,7 @@ NAMES = [f"data_batch_{i}.bin" for i in range(1, 6)] + ["test_batch.bin"]
 
 
 def drawn(n, seed, side=32, channels=3, classes=10):
-    """Patterns under noise, one per class."""
+    """Patterns with noise, one per class."""
     patterns = np.random.default_rng(5).integers(0, 256, (classes, side, side, channels))
     rng = np.random.default_rng(seed)
     y = rng.integers(0, classes, n)
@@ -106,8 +106,8 @@ def test_the_service_lists_data_sets_with_shape_classes_samples_and_digest(servi
 
 
 def test_an_array_is_the_same_however_numpy_saved_it(tmp_path):
-    """Byte order, Fortran order, width, packed or not: the digest is over the values. And what is
-    cut or altered is told."""
+    """Byte order, Fortran order, width, compression: the digest covers the values. Truncated and
+    altered files are reported."""
     rng = np.random.default_rng(3)
     values = {"x": rng.normal(0, 1, (60, 5, 4, 3)).astype(np.float16), "y": rng.integers(0, 3, 60),
               "test_x": rng.normal(0, 1, (20, 5, 4, 3)).astype(np.float16),
@@ -161,7 +161,7 @@ def test_files_and_archive_train_to_the_same_bits(service):
 
 
 def test_numpy_finds_the_accuracy_of_a_job_with_windows_and_normalisation(service, root):
-    """What evaluation does to a picture is what the artifact's metadata say."""
+    """The artifact's metadata say what evaluation does to a picture."""
     model = {"input": [24, 24, 3], "layers": [{"type": "dense", "units": 10}]}
     x, y = drawn(TRAIN + TEST, 1)
     for normalize in ({"mean": [0.5, 0.4, 0.3], "deviation": [0.2, 0.25, 0.3]}, "picture", "unit"):
@@ -179,8 +179,8 @@ def test_numpy_finds_the_accuracy_of_a_job_with_windows_and_normalisation(servic
 
 
 def test_augmented_training_is_the_same_however_it_is_divided(service):
-    """Three workers of unequal minibatches against one: the pictures are the same, so the weights
-    agree to rounding."""
+    """Three workers with unequal minibatches against one: the pictures are the same, so the weights
+    agree within rounding."""
     recipe = {"crop": {"padding": 4}, "flip": {}, "shift": {"pixels": 2, "fill": "edge"}}
     one = service.submit(cifar(augment=recipe, workers=1, batching={"global_batch": 60}))
     two = service.submit(
@@ -222,7 +222,7 @@ def refusal(service, job):
 
 
 def broken(root, name, change):
-    """A copy of the files with one of them changed."""
+    """A copy of the files in which one has changed."""
     folder = root / name
     folder.mkdir()
     files = cifar_files()
@@ -263,7 +263,7 @@ def test_a_label_out_of_range_fails_the_job_with_file_and_byte(service, root):
 
 
 def test_a_pipe_among_the_files_is_refused_and_holds_nobody_up(service, root):
-    """Who opens one waits for its other end, for ever: the list of data sets would never come."""
+    """Opening a pipe waits for its other end, for ever: the list of data sets would never come."""
     for folder, file in (("pipe-idx", "train-images-idx3-ubyte"), ("pipe-npy", "x.npy"),
                          ("pipe-cifar", "data_batch_4.bin")):
         source = {"pipe-idx": "digits", "pipe-npy": "vectors", "pipe-cifar": "files"}[folder]

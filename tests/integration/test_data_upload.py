@@ -1,5 +1,5 @@
-"""Uploaded data sets: what is taken and what is refused, who may, what is kept, and that a job
-trains on one until it may be deleted."""
+"""Uploaded data sets: which are accepted or refused, who may upload, what is kept, and that a job
+trains on one, which cannot be deleted until then."""
 import io
 import os
 
@@ -115,7 +115,7 @@ def test_what_no_job_could_read_is_refused_by_name_and_leaves_nothing(service):
 
 
 def test_a_sample_that_no_job_could_read_is_found_wherever_it_is(service):
-    """A value of NaN and half a picture were taken, and each job on them failed."""
+    """A NaN value and half a picture were accepted, and each job on them failed."""
     x = np.zeros((300, 8), np.float32)
     x[217, 3] = np.nan
     y = np.arange(300) % 3

@@ -1,4 +1,4 @@
-"""deploy/demo, the README's first command, where data sets and ports are not as they might be."""
+"""deploy/demo, the README's first command, on machines with other data sets or busy ports."""
 import json
 import os
 import socket

@@ -1,5 +1,5 @@
-"""Strategies over real MPI: against one worker, against the virtual cluster (bit for bit where the
-order of sums is fixed), and the laws that hold whatever the timing is."""
+"""Strategies over real MPI: compared with one worker and with the virtual cluster (bit for bit if
+the order of sums is fixed), and laws that hold for any timing."""
 import array
 import collections
 import csv
@@ -84,11 +84,11 @@ TWO_BUCKETS = {
     "model": {"input": [28, 28, 1], "layers": [{"type": "dense", "units": 300}, {"type": "relu"},
                                                {"type": "dense", "units": 100}, {"type": "relu"},
                                                {"type": "dense", "units": 10}]},
-               # both go round a ring, whose parts are updated as they come
+               # both use a ring, whose parts are updated as they arrive
                "exchange": {"bucket_bytes": 65536}}
 FIXED_ORDER = [
     small(workers=4, strategy={"type": "sync"}, batching=sizes(28, 20, 12, 4)),
-    # the epoch is no multiple of B
+    # the epoch is not a multiple of B
     small(workers=3, strategy={"type": "sync"}, batching=sizes(40, 33, 27)),
     small(workers=3, strategy={"type": "sync"}, batching=sizes(24, 20, 12),
           optimizer={"type": "adamw", "learning_rate": 0.002, "weight_decay": 0.01}, **TWO_BUCKETS),
@@ -112,8 +112,7 @@ def test_the_same_bits_over_mpi_and_on_virtual_nodes(tmp_path, job):
 
 
 def order_of(folder, workers):
-    """Whose gradients the virtual run's server took, one after the other: they came in the order of
-    their times."""
+    """The order in which the virtual run's server took gradients: the order of their times."""
     rows = np.concatenate(
         [np.fromfile(folder / "out" / "history" / f"rows-{i}.bin", dtype=rowtable.dtype())
          for i in range(workers)])
@@ -228,7 +227,7 @@ def waiting(pipe):
 
 
 def test_lines_of_ranks_are_whole_however_slow_the_reader(tmp_path):
-    """Two ranks fill a pipe that nobody reads from; mpirun would pass on pieces of lines."""
+    """Two ranks fill a pipe that nobody reads; mpirun would pass on pieces of lines."""
     job = spec(model="mlp", data={"format": "glyphs", "samples": 1280, "test_samples": 100},
                workers=2, epochs=4, batching={"global_batch": 8})
     (tmp_path / "job.json").write_text(json.dumps(job))

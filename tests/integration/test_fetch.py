@@ -47,8 +47,8 @@ def job(path, **changes):
 
 @pytest.fixture(scope="module")
 def places(tmp_path_factory):
-    """The coordinator's data, and two hosts: one without any (two nodes), one whose `other` is
-    another one."""
+    """The coordinator's data, and two hosts: one without data (two nodes), and one whose data set
+    `other` is different."""
     root = tmp_path_factory.mktemp("coordinator-data")
     for name, seed in (("clouds", 1), ("other", 2)):
         write_set(root / name, seed)
@@ -87,7 +87,7 @@ def kept(agent):
 
 
 def trained(service, path, *labels, epochs=2, **changes):
-    """Runs a job there to its end: was its data set sent?"""
+    """Runs a job there to its end. Returns whether its data set was sent."""
     id = service.submit(dict(job(path, nodes=[f"host={l}" for l in labels], epochs=epochs),
                              **changes))
     done = service.wait(id, "succeeded")
@@ -122,13 +122,13 @@ def test_a_host_that_has_the_data_set_uses_its_own(service, owner):
 
 
 def test_hosts_with_and_without_it_train_on_the_same_values(service, bare, owner):
-    """The owner has another data set of this name: it takes the keeper's."""
+    """One host has a different data set of this name: it takes the keeper's."""
     assert trained(service, "other", "bare", "owner", workers=3)
     assert len(kept(owner)) == 1 and kept(owner) < kept(bare)
 
 
 def test_a_folder_of_pictures_is_sent_with_its_classes(service, bare):
-    """Names as people have them; a pair of files in each class is enough to see all of them."""
+    """Names as people use them; two files per class are enough to see all classes."""
     root = pathlib.Path(service.data) / "pictures"
     for part, label, i in itertools.product(("train", "test"), ("a cat (tame)", "dog"), range(4)):
         (folder := root / part / label).mkdir(parents=True, exist_ok=True)
@@ -159,8 +159,8 @@ def test_one_that_does_not_fit_is_refused_with_the_cause(service, bare):
 
 
 def test_what_a_job_begins_with_comes_from_the_keeper_too(service, bare):
-    """`init` is a file of the coordinator's host; with a learning rate of next to nothing the model
-    stays what it was."""
+    """`init` is a file of the coordinator's host; with a tiny learning rate the model does not
+    change."""
     first = service.submit(job("clouds", nodes=["host=bare"]))
     service.wait(first, "succeeded")
     model = service.artifact(first)

@@ -1,5 +1,5 @@
-"""deploy/fetch-data against a local server: what arrives is checked, what is wrong never takes a
-right file's place."""
+"""deploy/fetch-data against a local server: it checks what arrives, and a wrong file never replaces
+a right one."""
 import functools
 import gzip
 import hashlib
@@ -18,8 +18,8 @@ NAMES = ["train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3
 
 @pytest.fixture
 def project(tmp_path):
-    """A copy of the script with sums of small files, beside a folder that a server on loopback
-    serves."""
+    """A copy of the script with checksums of small files, next to a folder that a server on
+    loopback serves."""
     (tmp_path / "deploy").mkdir()
     (tmp_path / "mirror").mkdir()
     script = tmp_path / "deploy/fetch-data"

@@ -1,5 +1,5 @@
-"""Workers on the CUDA device, as its host build is (gpus.py): jobs of every strategy beside a CPU,
-precisions, telemetry, and what is said where a GPU cannot be used. Nothing here ran on a GPU."""
+"""Workers on the CUDA device, in its host build (gpus.py): jobs of every strategy next to a CPU,
+precisions, telemetry, and the messages if a GPU cannot be used. Nothing here ran on a GPU."""
 import json
 import os
 import re
@@ -37,7 +37,7 @@ def parameters(blob):
 
 @pytest.fixture(scope="module")
 def alone(service):
-    """The same job on one CPU worker: what sync must equal, by rounding."""
+    """The same job on one CPU worker, which sync must equal within rounding."""
     id = service.submit(small(workers=1, nodes=["c"]))
     return service.wait(id, "succeeded"), parameters(service.artifact(id))
 
@@ -105,8 +105,8 @@ def test_samples_that_the_host_gathers_go_to_the_gpu_ahead_of_their_step(service
 
 
 def mpirun(folder, job, devices, pointers, order=None, **environment):
-    """The job on these devices, a worker each. pointers: worker i hands device pointers to MPI.
-    order: whose gradients a server takes."""
+    """Runs the job on these devices, one worker each. pointers: worker i hands device pointers to
+    MPI. order: whose gradients a server takes."""
     folder.mkdir()
     (folder / "job.json").write_text(json.dumps(job))
     (folder / "order.json").write_text(json.dumps(order or []))
@@ -154,8 +154,8 @@ ROADS = { # strategy, layers, devices, who hands device pointers to MPI
 @pytest.mark.parametrize("road", ROADS)
 def test_what_is_sent_from_the_gpus_memory_gives_the_bits_of_what_is_sent_through_the_host(
         tmp_path, road):
-    """As with an MPI that takes device pointers: real MPI moves what the stand-ins call memory of a
-    GPU. Ranks that do so and ranks that do not get along."""
+    """As with an MPI that takes device pointers: real MPI moves what the stand-ins call GPU memory.
+    Ranks that do so work together with ranks that do not."""
     if not PLUGIN.exists():
         pytest.skip(f"{PLUGIN} is not built (make check-build)")
     strategy, layers, devices, pointers = ROADS[road]
@@ -176,7 +176,7 @@ def test_what_is_sent_from_the_gpus_memory_gives_the_bits_of_what_is_sent_throug
 @pytest.mark.parametrize("strategy, pointers", [("sync", 0), ("asgd", 1)])
 def test_a_bucket_that_the_gpu_does_not_give_out_ends_the_job_with_a_sentence(
         tmp_path, strategy, pointers):
-    """Not with sums of old gradients; and what comes back is not left out."""
+    """It neither sums old gradients, nor leaves out the bucket when it works again."""
     if not PLUGIN.exists():
         pytest.skip(f"{PLUGIN} is not built (make check-build)")
     model = {"input": [28, 28, 1], "layers": [{"type": "dense", "units": 10}]}
@@ -201,13 +201,13 @@ def test_asgd_on_a_gpu_beside_a_cpu_learns_as_sync_on_a_cpu(service):
     same = service.wait(
         service.submit({**job, "nodes": ["c"], "workers": 1, "strategy": {"type": "sync"}}),
         "succeeded")
-    # gradients are stale, and no worse
+    # gradients are stale, but no worse
     assert abs(mixed["metrics"]["train_loss"]
                - same["metrics"]["train_loss"]) < 0.2 * same["metrics"]["train_loss"]
 
 
 def test_minibatches_change_on_a_gpu_while_it_trains(service):
-    # nobody's profile yet
+    # no profile yet
     model = {"input": [28, 28, 1], "layers": [{"type": "dense", "units": 60}, {"type": "relu"},
                                               {"type": "dense", "units": 10}]}
     id = service.submit(small(model=model, workers=2, nodes=["c", "g1"], epochs=25,
@@ -235,7 +235,7 @@ def test_a_minibatch_that_the_gpus_memory_does_not_hold_is_named_with_one_that_i
 
 
 def test_a_gpu_whose_memory_does_not_hold_an_equal_share_gets_what_it_holds():
-    """Of a dynamic job; the first attempt finds out, and the next job knows."""
+    """In a dynamic job: the first attempt finds out, and the next job knows."""
     model = {"input": [28, 28, 1],
              "layers": [{"type": "relu", "name": "r"}, {"type": "concat", "inputs": ["r"] * 8},
                         {"type": "dense", "units": 10}]}

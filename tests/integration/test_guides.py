@@ -38,8 +38,8 @@ def steps(guide):
 
 
 def end_of_statement(text, at):
-    """Behind the line that ends what begins at `at`: brackets are closed again. A declaration of
-    several names goes to its semicolon."""
+    """The end of the line that completes the statement at `at`, with all brackets closed. A
+    declaration of several names ends at its semicolon."""
     depth, ends = 0, ";" if text[text.rfind("\n", 0, at) + 1:].startswith("extern ") else ",;)}"
     for i in range(text.rfind("\n", 0, at) + 1, len(text)):
         depth += (text[i] in "({") - (text[i] in ")}")
@@ -71,8 +71,8 @@ def apply(tree, step):
 
 
 def reuse(tree):
-    """Objects of this build, whose dependencies make compares by their times: only what the guides
-    change is compiled, and what includes it."""
+    """Reuses objects of this build, whose dependencies make compares by time: only what the guides
+    change is compiled, and what includes that."""
     for room in ("common", "job", "store", "kernels", "worker", "tests/kernels", "tests/unit",
                  "docs/print"):
         if (BUILD / room).is_dir():
@@ -83,7 +83,7 @@ def reuse(tree):
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory):
-    """A copy of the tree with all guides applied, its worker and the tests of rows built."""
+    """A copy of the tree with all guides applied; its worker and the tests of rows are built."""
     copy = tmp_path_factory.mktemp("guides") / "evenstep"
     copy.mkdir()
     for room in ("Makefile", "client", "common", "job", "store", "kernels", "worker", "simulator",
@@ -108,7 +108,7 @@ def tree(tmp_path_factory):
 
 
 def train(tree, tmp_path, device="cpu:1", **changes):
-    """What a job of two workers prints, line by line (worker/local.h); its test loss falls."""
+    """The output of a job of two workers, line by line (worker/local.h); its test loss falls."""
     spec = {"model": "mlp", "data": {"format": "glyphs", "samples": 1280, "test_samples": 200},
             "workers": 2, "epochs": 2, "seed": 1,
             "optimizer": {"type": "sgd", "learning_rate": 0.05}, "batching": {"global_batch": 32},
@@ -228,14 +228,14 @@ def test_the_figure_of_the_guide_is_in_every_row(tree, tmp_path):
 
 @pytest.mark.parametrize("program", ROW_TESTS)
 def test_with_longer_rows_the_tests_of_rows_and_histories_pass(tree, program):
-    """Those of the first version's histories say something only here, where the rows are longer."""
+    """Tests of the first version's histories only prove something here, where rows are longer."""
     done = subprocess.run([str(tree / program)], cwd=tree, capture_output=True, text=True,
                           timeout=120)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
 
 
 def test_the_page_draws_the_figure_of_the_guide(tree):
-    """By the line in the table of columns alone: `make docs` writes the list of charts from it."""
+    """The line in the table of columns is enough: `make docs` writes the list of charts from it."""
     printed = subprocess.run([tree / TABLES, "charts of rows"], check=True,
                              capture_output=True, text=True).stdout
     assert "series: 'handing_seconds',\n    title: 'Handing over'," in printed

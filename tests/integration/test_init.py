@@ -37,7 +37,7 @@ def job(**changes):
 
 
 class Done:
-    """What a job that ran in folder/name left and printed."""
+    """The files and the output of a job that ran in folder/name."""
 
     def __init__(self, folder, name, job, status=0, options=()):
         self.out = folder / name
@@ -83,8 +83,8 @@ def test_a_trained_body_takes_another_head_and_each_tensor_left_out_is_named(tmp
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_a_continued_job_ends_where_one_with_more_epochs_ends(tmp_path, optimizer):
-    """Bit for bit: parameters, statistics, optimizer state, order of samples and steps all go
-    on."""
+    """Bit for bit: parameters, statistics, optimizer state, order of samples and steps all
+    continue."""
     recipe = {"optimizer": OPTIMIZERS[optimizer], "augment": {"shift": {}}}
     Done(tmp_path, "first", job(epochs=2, **recipe))
     second = Done(tmp_path, "second",
@@ -143,7 +143,7 @@ def test_the_newest_checkpoints_and_the_best_artifact_are_kept(tmp_path):
 
 
 def test_through_the_service_jobs_pause_with_adams_state_and_continue_others(tmp_path):
-    # so slow that a busy machine gets around to pausing it before its last step
+    # so slow that a busy machine manages to pause it before its last step
     with Service(nodes=("a=cpu:1,slowdown=200", "b=cpu:1,slowdown=200")) as s:
         recipe = {"optimizer": OPTIMIZERS["adam"], "workers": 2, "epochs": 40,
                   "evaluate": {"every_epochs": 40},
@@ -223,8 +223,8 @@ def test_a_file_that_does_not_fit_is_refused_when_the_job_is_submitted_with_ever
                                       {"type": "asgd"}], ids=lambda s: s["type"])
 def test_a_programs_job_that_failed_goes_on_in_another_one_from_its_last_checkpoint(
         tmp_path, strategy):
-    """Parameters, the programs' own states and the order of samples: those of a run that did not
-    fail, bit for bit."""
+    """Parameters, the programs' own states and the order of samples equal those of a run that did
+    not fail, bit for bit."""
     def run(name, *args, **changes):
         return Run(tmp_path / name, program(strategy, [*OWN_STATE, *args],
                                             checkpoint={"every_steps": 2}, **changes),

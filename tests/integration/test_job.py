@@ -19,7 +19,7 @@ def service():
 
 
 def long_job(**changes):
-    """Runs until it is told otherwise."""
+    """Runs until it is told to stop."""
     return spec(epochs=1000, checkpoint={"every_steps": 20}, **changes)
 
 
@@ -58,8 +58,7 @@ def test_a_job_that_reaches_its_target_ends_there_and_says_so(service, strategy)
 
 
 def test_minibatches_follow_the_measured_speeds_and_say_why():
-    """Slow enough that the nodes' own speeds are measured, not who else has the processor at the
-    moment."""
+    """Slow enough that the nodes' own speeds are measured, not the load of other processes."""
     with Service(
         nodes=["fast=cpu:1,slowdown=20", "slow=cpu:1,slowdown=80", "other=cpu:1,slowdown=20"]) as s:
         id = s.submit(
@@ -70,7 +69,7 @@ def test_minibatches_follow_the_measured_speeds_and_say_why():
         assert [a["version"] for a in assignments] == list(range(1, len(assignments) + 1))
         assert all(sum(a["batches"].values()) == 96 and a["reason"] for a in assignments)
         assert assignments[-1]["batches"]["slow"] < assignments[-1]["batches"]["fast"]
-        # what they are made from is told: a sample costs the slow node more
+        # the reason names the cause: a sample costs the slow node more
         fits = {w["node"]: w["fit"] for w in s.job(id)["workers"]}
         step = {n: f["fixed_seconds"] + 32 * f["seconds_per_sample"] for n, f in fits.items()}
         assert step["slow"] > step["fast"] > 0 and all(f["error"] > 0 for f in fits.values())
@@ -111,13 +110,13 @@ def test_a_cancelled_job_leaves_no_process(service):
 
 
 def test_a_job_that_was_paused_and_resumed_ends_where_an_uninterrupted_one_ends(service):
-    epochs = 120  # some seconds: it is met while it runs on a busy machine too
+    epochs = 120  # some seconds, so that a busy machine too sees it running
     job = spec(epochs=epochs, evaluate={"every_epochs": epochs})
     straight = service.submit(job)
     service.wait(straight, "succeeded")
     halted = service.submit(job)
     service.steps(halted, 100)
-    with standing_still(halted):  # or it has ended before a busy machine gets around to pausing it
+    with standing_still(halted):  # otherwise it ends before a busy machine manages to pause it
         assert service.post(f"jobs/{halted}/pause").status_code == 200
     service.wait(halted, "paused")
     until("no process is left", lambda: not processes_of(halted))
@@ -217,10 +216,10 @@ def test_a_dry_run_queues_nothing(service):
 @pytest.mark.parametrize("strategy", ["sync", "asgd"])
 def test_a_global_batch_above_the_training_set_takes_the_memory_of_what_there_is(
         service, strategy):
-    """A step has at most the 2,560 samples that there are: with `sync` two workers share them, a
-    server gives one worker after the other all of them."""
+    """A step has at most the 2,560 existing samples: under `sync` two workers share them; a server
+    gives all of them to one worker after the other."""
     each = 1280 if strategy == "sync" else 2560
-    epochs = 24  # of a step each, so that the nodes are measured
+    epochs = 24  # one step each, so that the nodes are measured
     job = spec(strategy={"type": strategy}, epochs=epochs,
                batching={"global_batch": 10_000_000, "policy": "equal"})
     plan = service.post("jobs?dryRun=true", job).json()

@@ -47,14 +47,14 @@ def command(root, workers=1, epochs=1, batch=1024):
 
 @pytest.fixture
 def disk_path():
-    """A folder whose files are not memory, as those of tmp_path may be (docs/decisions/0106)."""
+    """A folder whose files are not in memory, as those of tmp_path may be (docs/decisions/0106)."""
     with tempfile.TemporaryDirectory(prefix="evenstep-large-", dir="/var/tmp") as folder:
         yield pathlib.Path(folder)
 
 
 @pytest.mark.skipif(SANITIZED, reason="sanitizers reserve memory of their own")
 def test_a_set_of_twice_the_memory_limit_trains(disk_path):
-    """In a control group where one can be made (the page cache counts too), else under a limit of
+    """In a control group if one can be made (it counts the page cache too), else under a limit of
     the memory that a process may allocate."""
     if reason_against():
         size = make_set(disk_path / "large", 1600)
@@ -97,7 +97,7 @@ def children(pid):
 
 
 def half_read(pid, size):
-    """The mappings of x.npy in this mpirun's processes, once each has half of its pages."""
+    """The mappings of x.npy in this mpirun's processes, once each has touched half of its pages."""
     maps = [m for m in (mapping(child, "large/x.npy") for child in children(pid)) if m]
     return maps if all(m["Rss"] * 1024 > size / 2 for m in maps) else None
 

@@ -1,5 +1,5 @@
-"""What a step of a user's own program waits for its samples is told as loading data: a program with
-a slow data set, and the same with a fast one."""
+"""The time that a step of a user's own program waits for its samples counts as loading data: a
+program with a slow data set, and the same with a fast one."""
 import json
 import shutil
 
@@ -48,7 +48,7 @@ def service(tmp_path_factory):
 
 
 def steps(service, slow, strategy="sync"):
-    """Seconds of loading and computing in the steps behind the first."""
+    """Seconds of loading and computing in the steps after the first."""
     id = service.submit({"program": {"name": "loading", "args": ["--slow", str(slow)]},
                          "workers": 2, "epochs": 2, "strategy": {"type": strategy},
                          "batching": {"global_batch": 32, "policy": "equal"}})
@@ -66,7 +66,7 @@ def test_a_slow_data_set_is_loading_and_not_computing(service, strategy):
     assert load >= 0.08 and 0.02 <= compute < load, (load, compute)
     for worker in job["workers"]:
         assert worker["load_seconds"] >= 0.08 > worker["compute_seconds"] >= 0.02, worker
-        # minibatches are made from what a node takes for its samples, loading included
+        # minibatches follow the time per sample, including loading
         assert worker["samples_per_second"] == pytest.approx(16 / (load + compute), rel=0.3), worker
 
 

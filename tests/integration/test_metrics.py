@@ -27,7 +27,7 @@ def promtool(*arguments, **more):
 
 
 def queries():
-    """[(panel, query)] of the dashboard, with its variables put in."""
+    """[(panel, query)] of the dashboard, with values for its variables."""
     put = {"$instance": ".*", "$run": ".*", "$__rate_interval": "1m"}
     found = []
     for panel in json.loads((FILES / "grafana.json").read_text())["panels"]:
@@ -43,7 +43,7 @@ def queries():
 @pytest.fixture(scope="module")
 def service():
     with Service() as s:
-        job = s.submit(spec(name="watched", epochs=10**6))  # until it is cancelled
+        job = s.submit(spec(name="watched", epochs=10**6))  # runs until it is cancelled
         s.wait(job, "running")
         until("it has evaluated", lambda: s.job(job)["metrics"]["test_accuracy"] is not None)
         yield s
@@ -80,8 +80,7 @@ def test_rules_and_dashboard_name_only_metrics_that_there_are(service):
 
 @pytest.fixture(scope="module")
 def prometheus(service, tmp_path_factory):
-    """Asks a Prometheus that scrapes the service once a second, by the configuration of
-    deploy/monitoring."""
+    """Asks a Prometheus that scrapes the service once a second, configured by deploy/monitoring."""
     if not PROMETHEUS:
         pytest.skip("prometheus is not installed")
     folder = tmp_path_factory.mktemp("prometheus")

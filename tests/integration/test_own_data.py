@@ -18,7 +18,7 @@ STRATEGIES = re.compile(r"^\| ((?:`[\w-]+`(?:, )?)+) \| (.*) \|$", re.M)
 
 
 def sections():
-    """Number of a section: (its files, its commands)."""
+    """The files and commands of a section: {number: (files, commands)}."""
     found = {}
     for number, text in re.findall(r"^## (\d)\.(.*?)(?=^## |\Z)", PAGE, re.M | re.S):
         blocks = list(BLOCK.finditer(text))
@@ -31,7 +31,7 @@ def sections():
 
 
 def run(folder, commands, python):
-    """In one shell, which says each command before it runs it and ends at the first that fails."""
+    """Runs them in one shell, which prints each command first and stops at the first failure."""
     tools = folder / "tools"
     tools.mkdir(exist_ok=True)
     link = tools / "python3"
@@ -47,8 +47,8 @@ def run(folder, commands, python):
 
 @pytest.fixture(scope="module")
 def walked(tmp_path_factory):
-    """The folder after all sections but the one about PyTorch, which needs no service; and what was
-    printed."""
+    """The folder after all sections except the one about PyTorch, which needs no service; and the
+    output."""
     pytest.importorskip("numpy", reason="python3-numpy is not installed")
     folder = tmp_path_factory.mktemp("own")
     commands = ""
@@ -84,7 +84,7 @@ def test_pytorch_finds_the_accuracy_that_the_page_promises(walked):
     assert done.returncode == 0, done.stderr[-3000:]
     found = float(re.search(r"accuracy in PyTorch ([\d.]+)", done.stdout)[1])
     assert found > 0.9, "a network that has not learnt anything shows nothing"
-    assert abs(found - told["accuracy"]) < 0.002        # a tie may fall the other way
+    assert abs(found - told["accuracy"]) < 0.002        # a tie may go either way
 
 
 def test_optimizers_go_with_the_strategies_that_the_page_says(tmp_path):

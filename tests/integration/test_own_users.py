@@ -1,6 +1,6 @@
-"""Users of Redis that the coordinator makes: one for each host, one for its ranks in an attempt
-(store/users.h, docs/decisions/0060). What a host or one of its ranks knows is taken from it, and
-what it must not touch is tried with that."""
+"""Users of Redis that the coordinator makes: one for each host, and one for its ranks in an attempt
+(store/users.h, docs/decisions/0060). The test takes the credentials of a host or of a rank, and
+tries to use them on what it must not touch."""
 import hashlib
 import hmac
 import json
@@ -16,7 +16,7 @@ from test_users import Store
 
 
 class OwnStore(Store):
-    """With the role `host`, and somebody who sees and changes all users."""
+    """With the role `host`, and with a user who sees and changes all users."""
     def listen(self):
         acl = self.folder / "redis/users.acl"
         if "user admin" not in acl.read_text():
@@ -28,7 +28,7 @@ class OwnStore(Store):
 
 
 class OlderStore(OwnStore):
-    """Whose coordinator may make no users."""
+    """A store whose coordinator may not make users."""
     def listen(self):
         acl = self.folder / "redis/users.acl"
         acl.write_text(acl.read_text().replace(" +acl|setuser +acl|deluser", ""))
@@ -69,14 +69,14 @@ def as_user(store, user, password):
 
 
 def host_user(service, store, host):
-    """As whoever has the key that a host's agent was given."""
+    """Connects like somebody with the key that a host's agent was given."""
     key = bytes.fromhex((service.dir / "hosts" / f"{host}.key").read_text().strip())
     password = hmac.new(key, b"store\0password", hashlib.sha256).hexdigest()
     return as_user(store, f"host.{host}", password)
 
 
 def rank_user(store, pid):
-    """As whoever reads a rank's environment."""
+    """Connects like somebody who reads a rank's environment."""
     found = dict(v.split("=", 1) for v in proc_file(pid, "environ").decode().split("\0")
                  if v.startswith("EVENSTEP_STORE"))
     user = re.match(r"redis://([^@]+)@", found["EVENSTEP_STORE"]).group(1)

@@ -42,7 +42,7 @@ CHANGES = {
 
 
 def build(folder, change=None):
-    """A fake plug-in from a copy of the headers in which `change` was made."""
+    """A fake plug-in from a copy of the headers with this `change`."""
     for room in ("common", "job", "kernels"):
         shutil.copytree(ROOT / room, folder / room)
     if change:

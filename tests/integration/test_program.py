@@ -35,10 +35,10 @@ def job(strategy, args=(), sizes=(32, 16, 16), **changes):
 
 
 def in_turns(folder, strategy, ranks=3, rounds=6):
-    """Options with which a server takes the first gradients from all ranks in turn, of each one in
-    a round; four rounds are an epoch. Otherwise the ranks that started first could train on all
-    samples before another comes to its fault, or on all of an epoch whose end rank 0's program is
-    to measure."""
+    """Options that make a server take the first gradients of all ranks in turn, one of each per
+    round; four rounds are an epoch. Otherwise ranks that started first could train on all samples
+    before another reaches its fault, or on the whole epoch whose end rank 0's program is to
+    measure."""
     if strategy["type"] not in ("asgd", "softsync", "dbs-sgd", "ssp"):
         return []
     (folder / "order.json").write_text(json.dumps(list(range(ranks)) * rounds))
@@ -80,7 +80,7 @@ def gradient(samples):
 
 
 def in_file_order(flat):
-    """`tensors` puts them in the order of their names."""
+    """`tensors` sorts them by name."""
     parts = {"first.weight": flat[:2000], "first.bias": flat[2000:2040],
              "second.weight": flat[2040:2440], "second.bias": flat[2440:]}
     return np.concatenate([parts[k] for k in sorted(parts)])
@@ -92,7 +92,7 @@ def expected(epochs=2):
 
 
 def without_statistics(model):
-    # "mean", of three floats, stands between first.… and second.…
+    # "mean", of three floats, comes between first.… and second.…
     return np.concatenate([model[:2040], model[2043:]])
 
 
@@ -146,7 +146,7 @@ def test_a_rank_without_samples_in_a_step_takes_part_in_it(tmp_path):
 def test_an_optimizer_that_the_server_cannot_make_pushes_the_difference_of_its_own_step(
         tmp_path, strategy):
     run = Run(tmp_path / "run", job(strategy, ["--optimizer", "adaptive"], sizes=(64,)))
-    # one worker: the server's factor is 1, so its own step is everybody's
+    # one worker: the server's factor is 1, so its own step is the shared one
     params = first_parameters()
     for epoch in "01":
         for step in range(SAMPLES // BATCH):
@@ -182,7 +182,7 @@ def test_what_the_program_logs_is_an_evaluation(tmp_path):
 @pytest.mark.parametrize("fault", ["killed", "exit", "hang", "loop", "failed"])
 def test_other_ends_of_a_program_are_survived_too(tmp_path, fault):
     spec = job({"type": "asgd"}, ["--fault", fault, "--times", 1, "--on", 1, "--point", "begun"])
-    if fault in ("hang", "loop"):  # what ends by itself needs no patience
+    if fault in ("hang", "loop"):  # a program that ends by itself needs no patience
         spec["program"]["patience_seconds"] = 5
     run = Run(tmp_path / "run", spec, in_turns(tmp_path, spec["strategy"]))
     assert ((without_statistics(run.model()) == expected()).all()

@@ -19,7 +19,7 @@ def quick(tmp_path_factory):
 
 
 def undisturbed(quick, folder):
-    """What it ends with on a rank without a service."""
+    """Its result on a rank without a service."""
     spec = {"program": {"command": [str(quick), str(folder / "end")]}, "workers": 1,
             "strategy": {"type": "sync"}, "batching": {"global_batch": 8}}
     (folder / "job.json").write_text(json.dumps(spec))
@@ -29,7 +29,7 @@ def undisturbed(quick, folder):
 
 
 def test_a_pause_comes_between_two_steps_and_none_is_lost(quick, tmp_path):
-    """The request comes while steps are granted: they are made first, and then the job pauses."""
+    """The request comes while steps are granted: these are made first, and then the job pauses."""
     place = tmp_path / "service/programs/quick"
     place.mkdir(parents=True)
     (place / "quick").symlink_to(quick)

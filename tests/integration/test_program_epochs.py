@@ -99,7 +99,7 @@ def test_one_rank_that_leaves_before_the_others_is_a_sentence(tmp_path, strategy
 
 
 def test_under_a_server_the_others_take_its_samples(tmp_path):
-    """Where its third step was an epoch's last one, the run ends with that epoch."""
+    """If its third step was an epoch's last one, the run ends with that epoch."""
     run = Run(tmp_path / "run", leaving({"type": "asgd"}, "--on", 1))
     assert run.code == 0 and sum(r["batch"] for r in run.rows) >= SAMPLES
 
@@ -234,7 +234,7 @@ def test_more_workers_than_a_checkpoint_was_made_with_get_the_states_of_its_firs
     assert Run(tmp_path / "run", spec).code != 0
     run = Run(tmp_path / "run", job({"type": "sync"}, MOMENTUM, epochs=4))
     whole = Run(tmp_path / "whole", job({"type": "sync"}, MOMENTUM, epochs=4)).model()
-    # the sums are of other parts, and rounded otherwise
+    # the sums are of other parts, and rounded differently
     assert np.allclose(without_statistics(run.model()), without_statistics(whole), rtol=1e-5,
                        atol=1e-5)
     assert run.log.count("state of rank 0") == 2 and run.log.count("state of rank 1") == 1
@@ -246,7 +246,7 @@ SERVERS = [{"type": "asgd"}, {"type": "softsync", "n": 1}, {"type": "asgd", "ser
 @pytest.mark.parametrize("after", [5, 8])
 @pytest.mark.parametrize("strategy", SERVERS, ids=name_of)
 def test_a_program_under_a_server_goes_on_exactly_where_it_was(tmp_path, strategy, after):
-    """One worker: of several the order is another one each time."""
+    """One worker: with several, the order differs each time."""
     heavy = ["--optimizer", "heavy", "--curved", "--state"]
     whole = Run(tmp_path / "whole", job(strategy, heavy, sizes=(64,), epochs=4))
     spec = job(strategy, [*heavy, "--fault", "rank", "--after", after], sizes=(64,), epochs=4,
@@ -275,7 +275,7 @@ def test_programs_under_a_server_give_their_states_to_each_checkpoint(tmp_path):
 def test_a_server_ends_at_the_target_that_the_program_measures_and_keeps_the_best(
         tmp_path, strategy):
     """Rank 0 has a slice of each of the three epochs: nine rounds are two epochs and one more. Its
-    next slice may have been sent before the target was heard of; with that it ends a fourth."""
+    next slice may have been sent before it heard of the target; it then ends a fourth epoch."""
     run = Run(tmp_path / "run", job(strategy, epochs=50, target={"test_accuracy": 0.5}),
               in_turns(tmp_path, strategy, rounds=9))
     assert run.code == 0, run.log[-3000:]
@@ -356,7 +356,7 @@ def test_it_may_crash_at_any_point_of_a_step(tmp_path, strategy, point):
 @pytest.mark.parametrize("point", POINTS)
 def test_under_sync_a_step_waits_for_a_program_that_crashed_in_it_and_is_what_it_would_have_been(
         tmp_path, point):
-    """With momentum, which comes from another rank's program; of several buckets some have left
+    """With momentum, which comes from another rank's program. Of several buckets, some have left
     before the crash."""
     spec = job({"type": "sync"}, ["--optimizer", "momentum", "--state"],
                exchange={"bucket_bytes": 4096})

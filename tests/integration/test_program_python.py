@@ -1,6 +1,6 @@
-"""The interpreters that --python names: a virtual environment that is given to `serve` or to an
-agent runs what asks for python3, nodes tell what can be imported there and why the rest cannot, and
-a job goes to nodes that have the interpreter it asks for."""
+"""The interpreters that --python names: a virtual environment given to `serve` or to an agent runs
+programs that ask for python3, nodes report which packages can be imported and why others cannot,
+and a job goes to nodes that have its interpreter."""
 import pathlib
 import subprocess
 
@@ -18,7 +18,7 @@ TELLS = {"who.py": "import sys\nprint('runs in', sys.prefix, flush=True)\n"
 
 
 def fake(folder, name, version, text):
-    """A package as pip leaves it."""
+    """A package as pip installs it."""
     at = pathlib.Path(subprocess.run(
         [folder / "bin/python", "-c", "import site; print(site.getsitepackages()[0])"],
         capture_output=True, check=True, text=True).stdout.strip())
@@ -39,7 +39,7 @@ def venv(tmp_path_factory):
 
 
 def interpreters(service, node):
-    """Once each package was imported."""
+    """Waits until each package was imported."""
     def told():
         all = service.get(f"nodes/{node}").json().get("interpreters", [])
         return all if all and "broken" in all[0] else None

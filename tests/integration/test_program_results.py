@@ -31,7 +31,7 @@ ISOLATED = ["unshare", "--mount", "sh", "-c",
 
 
 class Elsewhere(Agent):
-    """An agent whose host does not have the coordinator's folder of jobs."""
+    """An agent whose host cannot see the coordinator's folder of jobs."""
 
     def start(self):
         hidden = self.service.dir / "jobs"

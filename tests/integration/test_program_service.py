@@ -1,5 +1,5 @@
-"""Users' own programs as jobs of the service: which may run, where they lie, and what is seen of
-them."""
+"""Users' own programs as jobs of the service: which may run, where they are, and what the service
+shows of them."""
 import json
 import os
 import re
@@ -15,7 +15,7 @@ PROGRAMS = ROOT / "tests/program"
 
 
 def put(folder, name="counting", **changes):
-    """As an operator does: a folder beneath DIR/programs with a manifest."""
+    """Installs it like an operator: a folder below DIR/programs with a manifest."""
     place = folder / "programs" / name
     place.mkdir(parents=True)
     for file in ("wire.py", "counting.py"):
@@ -51,7 +51,7 @@ def refused(service, spec, pointer):
 
 
 def crashes(service, id):
-    """The facts that tell of a program that was started again."""
+    """The facts about programs that were restarted."""
     store = redis.Redis(unix_socket_path=str(service.dir / "redis.sock"), decode_responses=True)
     return [f for _, entry in store.xrange(f"es:job:{id}:facts")
             if (f := json.loads(entry["j"].partition("\n")[2]))["type"] == "crashed"]
@@ -82,7 +82,7 @@ def test_programs_that_drift_apart_twice_end_the_job_and_no_node_is_blamed(servi
 
 
 def test_what_its_model_confuses_the_program_alone_knows(service):
-    """The answer was a path of this host, and an option of the command line."""
+    """The answer was a path on this host, and an option of the command line."""
     id = service.submit(job(name="counting"))
     service.wait(id, "succeeded")
     answer = service.get(f"jobs/{id}/confusion")
@@ -153,7 +153,7 @@ def test_a_dry_run_says_that_minibatches_are_not_known_before_the_program_has_jo
 
 @pytest.mark.parametrize("strategy", ["sync", "asgd"])
 def test_a_job_that_was_paused_goes_on_exactly_where_its_program_was(service, strategy):
-    """One worker, whose optimizer has a momentum that nobody else knows."""
+    """One worker, whose optimizer has a momentum that no other process knows."""
     args = ["--optimizer", "heavy", "--curved", "--state"]
     spec = {**job(name="counting", args=args), "workers": 1, "epochs": 10,
             "strategy": {"type": strategy}}
@@ -172,7 +172,7 @@ def test_a_job_that_was_paused_goes_on_exactly_where_its_program_was(service, st
 
 
 def test_a_halving_says_to_a_program_how_many_epochs_its_rung_has(service):
-    """It says its epochs itself, so each rung made all of them, and the next one none."""
+    """It sets its epochs itself, so each rung made all of them, and the next rung none."""
     put(service.dir, "telling", arguments={"--rate": "number", "--epochs": "number"})
     given = {"program": {"name": "telling", "args": ["--rate", "0.25", "--epochs", "9"]},
              "workers": 1, "strategy": {"type": "sync"}}
@@ -217,8 +217,8 @@ def test_a_crash_of_the_program_is_the_jobs_error(service):
 @pytest.mark.parametrize("strategy, code, attempts", [
     ("sync", "program", 2), ("asgd", "invalid", 1), ("local-sgd", "invalid", 1)])
 def test_a_program_that_fails_alike_again_and_again_ends_the_job(service, strategy, code, attempts):
-    """All end in one step of `sync`: the next attempt tells an accident from a mistake. Elsewhere
-    each is started again, three times."""
+    """All end in one step of `sync`: the next attempt tells an accident from a mistake. Otherwise
+    each is restarted, three times."""
     id = service.submit({**job(name="counting", args=["--fault", "exit"]),
                          "strategy": {"type": strategy}})
     done = service.wait(id, "failed")
@@ -250,7 +250,7 @@ def test_an_errors_hint_is_in_the_jobs_message(service):
 
 
 def test_a_dry_run_says_whether_there_is_a_checkpoint_to_go_on_from(service):
-    """Which network it is of, the program tells when it runs."""
+    """The program only says which network it has when it runs."""
     id = service.submit({**job(name="counting", args=["--fault", "exit", "--times", "1"]),
                          "max_restarts": 0, "checkpoint": {"every_steps": 2}})
     service.wait(id, "failed")

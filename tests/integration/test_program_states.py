@@ -27,7 +27,8 @@ def killed(step, point, *ranks):
 
 
 def assert_as_if_nothing_had_happened(done, alone, *ranks):
-    """Parameters to the bit, of each program and of the model; and each sample once an epoch."""
+    """Parameters are equal to the bit, of each program and of the model; and each sample counts
+    once per epoch."""
     assert (done.model() == alone.model()).all()
     for rank in range(3):
         assert done.ranks[rank]["params"] == alone.ranks[0]["params"]
@@ -47,7 +48,7 @@ def test_one_that_ends_in_the_last_step_leaves_what_it_would_have_left(tmp_path,
 @pytest.mark.parametrize("ranks", [(0,), (2,), (0, 1)])
 @pytest.mark.parametrize("step", [4, 3])  # within an epoch, and at its end
 def test_a_checkpoint_is_put_off_by_a_step_where_a_program_has_ended(tmp_path, alone, ranks, step):
-    """It is whole then: each rank's own state is with it."""
+    """It is then complete: it contains each rank's own state."""
     spec = {"checkpoint": {"every_steps": step + 1}}
     done = run(tmp_path, killed(step, "step", *ranks), **spec)
     assert "a checkpoint is put off by a step" in done.log
@@ -57,7 +58,7 @@ def test_a_checkpoint_is_put_off_by_a_step_where_a_program_has_ended(tmp_path, a
 
 
 def test_the_best_so_far_is_kept_where_rank_0_has_ended_in_its_step(tmp_path, alone):
-    """At the end of the first epoch, whose accuracy is the greater one."""
+    """At the end of the first epoch, which has the greater accuracy."""
     worse = ["--accuracy", 0.5]
     done = run(tmp_path, [*worse, *killed(STEPS - 1, "step", 0)])
     assert_as_if_nothing_had_happened(done, alone, 0)
@@ -74,7 +75,7 @@ def test_where_all_have_ended_in_the_last_step_the_message_says_so(tmp_path):
 
 @pytest.mark.parametrize("step", [2, 2 * STEPS - 1])
 def test_one_rank_alone_makes_the_step_again_and_says_what_is_lost(tmp_path, step):
-    """Nobody else has the optimizer's state."""
+    """No other process has the optimizer's state."""
     done = run(tmp_path, killed(step, "step", 0), sizes=(64,))
     assert done.seen(0) == done.seen(1) == list(range(SAMPLES))
     assert done.ranks[0]["incarnation"] == 1

@@ -1,5 +1,5 @@
-"""Uploaded programs: what is taken and what is refused, who may, what is kept, and that a job runs
-one by its digest on this host and on others."""
+"""Uploaded programs: which are accepted or refused, who may upload, what is kept, and that a job
+runs one by its digest on this host and on others."""
 import fcntl
 import hashlib
 import io
@@ -72,7 +72,7 @@ def errors(answer):
 
 
 def left_behind(service):
-    """What lies about that is no program."""
+    """Remaining files that are no program."""
     uploads = service.dir / "uploads"
     names = [p.name for p in uploads.glob("*")] + [
         p.name for p in uploads.glob(".*")] if uploads.exists() else []
@@ -155,7 +155,7 @@ def test_64_mib_are_taken_and_more_is_not(service):
     assert answer.status_code == 201, answer.text
     assert service.ask("DELETE", "programs/" + answer.json()["digest"]).status_code == 204
     assert upload(service, packed({"blob": bytes(65 * MIB)})).status_code == 413
-    chunks = iter([bytes(MIB)] * 65)  # its length is not told before
+    chunks = iter([bytes(MIB)] * 65)  # its length is not announced
     assert upload(service, chunks).status_code == 413
     memory = int(
         next(l for l in open(f"/proc/{service.process.pid}/status") if l.startswith("VmHWM"))
@@ -164,7 +164,7 @@ def test_64_mib_are_taken_and_more_is_not(service):
 
 
 def raw(service, length, token="admin-0123456789abcdef"):
-    """A connection on which an upload has begun."""
+    """A connection on which an upload has started."""
     host, port = service.url.split("//")[1].split(":")
     s = socket.create_connection((host, int(port)), 30)
     s.sendall(
@@ -277,7 +277,7 @@ def test_without_allow_programs_nothing_is_taken_and_nothing_uploaded_runs(tmp_p
 
 
 def test_a_job_runs_it_in_a_folder_of_its_own(service):
-    """Which it may write into; who ran what and where is in the log."""
+    """It may write into that folder; the log says who ran what and where."""
     script = ("#!/bin/sh\necho mine >left-here.txt\nls\n"
               'exec /usr/bin/python3 counting.py "$@"\n')
     digest = taken(service, counting(**{"tool.sh": script}))
@@ -326,7 +326,7 @@ def test_a_program_that_a_job_needs_is_not_deleted(service):
 
 
 def test_nodes_tell_what_they_have_and_a_program_says_what_it_needs(service):
-    """A mismatch names both."""
+    """A refusal names both."""
     has = until("node a tells", lambda: service.get("nodes/a").json().get("packages"), 60)
     assert has["python3"].startswith("3.")
 

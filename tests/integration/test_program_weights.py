@@ -28,7 +28,7 @@ def token_sum(indices):
 
 
 def steps(run, ranks=(0, 1, 2)):
-    """The samples of each step that these ranks had."""
+    """The samples of these ranks in each step."""
     for epoch in "01":
         for step in range(SAMPLES // BATCH):
             yield [i for r in ranks
@@ -36,15 +36,16 @@ def steps(run, ranks=(0, 1, 2)):
 
 
 def part(run, rank, step):
-    """The samples of this rank in this step of the run."""
+    """This rank's samples in this step of the run."""
     size, epoch = SIZES[rank], step * BATCH // SAMPLES
     at = step % (SAMPLES // BATCH) * size
     return run.ranks[rank]["seen"][str(epoch)][at:at + size]
 
 
 def updates(run, strategy, weight):
-    """Of each step, if `weight` (of a rank's samples in a step) is what gradients weigh. hier-sgd's
-    average over all comes every second step and weighs the parameters by both."""
+    """The update of each step, if `weight` (of a rank's samples in a step) is the gradients'
+    weight. hier-sgd's average over all ranks comes every second step and weighs the parameters by
+    both steps."""
     for step in range(2 * SAMPLES // BATCH):
         since = (step - 1, step) if strategy["type"] == "hier-sgd" and step % 2 else (step,)
         weights = [sum(weight(r, s, part(run, r, s)) for s in since) for r in range(3)]
@@ -171,7 +172,7 @@ def test_further_passes_weigh_as_the_first(tmp_path):
 
 
 def test_a_checkpoint_between_steps_of_several_passes_has_whole_steps(tmp_path):
-    """Parameters are read on rank 0 while the others are in the next step already."""
+    """Parameters are read on rank 0 while the others are already in the next step."""
     args = ["--passes", 2]
     whole = Run(tmp_path / "whole", job({"type": "sync"}, args)).model()
     crash = job({"type": "sync"}, [*args, "--fault", "crash", "--after", 6],
@@ -200,7 +201,7 @@ def several_passes(*more):
 @pytest.mark.parametrize("step", [2, 3], ids=["amid", "at-the-end"])
 def test_one_that_is_killed_between_two_passes_of_a_step_makes_those_that_are_left(
         tmp_path, step, point):
-    """In the middle of an epoch, and in its last step, behind which the others evaluate."""
+    """In the middle of an epoch, and in its last step, after which the others evaluate."""
     whole = Run(tmp_path / "whole", several_passes())
     run = Run(tmp_path / "run", several_passes("--fault", "crash", "--times", 1, "--on", 1,
                                                "--after", step, "--point", point))
@@ -211,7 +212,7 @@ def test_one_that_is_killed_between_two_passes_of_a_step_makes_those_that_are_le
 
 @pytest.mark.parametrize("after", [1, 3], ids=["before another step", "at the end of an epoch"])
 def test_unequal_numbers_of_passes_are_a_sentence(tmp_path, after):
-    """At the end of an epoch the others sum what they have evaluated."""
+    """At the end of an epoch, the others sum their evaluations."""
     run = Run(tmp_path / "run", job({"type": "sync"}, ["--fault", "further", "--after", after]))
     assert run.code != 0 and "1 of 3 nodes made one more backward pass" in run.log, run.log[-3000:]
 

@@ -46,7 +46,7 @@ def sign_in():
 
 
 def lines(ports):
-    """Of the guide, with each of its ports and files exchanged for one of ours."""
+    """Lines of the guide, with our ports and files."""
     text = (ROOT / "docs" / "deployment.md").read_text()
     block = re.search(r"```\n(ssl_certificate .*?)```", text, re.S).group(1)
     for old, new in ports.items():
@@ -56,7 +56,7 @@ def lines(ports):
 
 
 class Front:
-    """The addresses of an nginx: of people and of scripts."""
+    """The addresses of an nginx: for people and for scripts."""
 
     def __init__(self, folder, service, sign_in):
         authority = Authority(folder)
@@ -122,7 +122,7 @@ def test_who_has_signed_in_owns_what_they_submit(front):
 
 @pytest.mark.parametrize("address", ["people", "scripts"])
 def test_a_body_of_many_bytes_reaches_the_service(front, service, address):
-    """What answers is the service, which has its own limit of four MiB."""
+    """The service answers, which has its own limit of four MiB."""
     headers = {"Origin": front.people} if address == "people" else {
         "Authorization": "Bearer " + service.token}
     answer = front.ask("POST", getattr(front, address) + "/api/v1/jobs?dryRun=true",

@@ -52,7 +52,7 @@ def test_tiny_steps_under_quotas_get_minibatches_that_fit_and_stay(service):
         all = service.get(f"jobs/{id}/assignments").json()["assignments"]
         return [a for a in all if a["step"] > since]
     step = until("the minibatches fit the quotas", fit)
-    # a fixed part of a step, as of the exchange, is known after some more changes
+    # the fixed part of a step, such as the exchange, is known after some more changes
     settled = until("they have stayed for 500 steps",
                     lambda: not changes(service.job(id)["progress"]["step"] - 500) and fit())
     assert settled > step
@@ -62,7 +62,7 @@ def test_tiny_steps_under_quotas_get_minibatches_that_fit_and_stay(service):
 
 
 def test_the_cpu_time_of_a_users_program_counts_under_the_quota(service):
-    """Its steps take some 2 ms of it, and its worker's 0.05 ms."""
+    """Its steps take some 2 ms of CPU time, and its worker's 0.05 ms."""
     folder = service.dir / "programs" / "counting"
     folder.mkdir(parents=True)
     for name in ("counting.py", "wire.py"):

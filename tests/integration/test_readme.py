@@ -17,7 +17,7 @@ def blocks(title):
 
 
 class Terminal:
-    """A shell in a clone that is built, which listens and asks at a port of its own."""
+    """A shell in a built clone, with its own port."""
 
     def __init__(self, folder):
         (folder / "build").symlink_to(BUILD)
@@ -34,7 +34,7 @@ class Terminal:
         return done.stdout
 
     def start(self, typed, out=subprocess.PIPE):
-        """The last command is the process that is returned."""
+        """The last command is the returned process."""
         typed = re.sub(r"^(?=evenstep (serve|watch))", "exec ", typed, flags=re.M)
         return subprocess.Popen(["bash", "-ec", typed], stdout=out, **self.how)
 

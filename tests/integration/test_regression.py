@@ -44,7 +44,7 @@ STRATEGIES = [{"type": "sync"}, {"type": "asgd"}, {"type": "asgd", "servers": 2}
 @pytest.mark.parametrize("strategy", STRATEGIES,
                          ids=lambda s: s["type"] + str(s.get("servers", "")))
 def test_the_best_is_the_one_with_the_least_loss(service, strategy):
-    """With a rate that rises at the end the last network is not the best one."""
+    """With a rising rate, the last network is not the best one."""
     id = service.submit(line(strategy=strategy, optimizer={
         "type": "sgd", "learning_rate": 0.05,
         "schedule": {"type": "step", "factor": 40, "at_epochs": [3]}}))
@@ -88,7 +88,7 @@ def test_a_run_that_is_resumed_keeps_the_best_of_before(service):
 
 
 def test_a_job_that_continues_another_one_has_a_best_of_its_own(service):
-    """The other one's is in the other one's folder."""
+    """The other job's best is in the other job's folder."""
     first = service.submit(line(epochs=6))
     service.wait(first, "succeeded")
     rate = {"type": "sgd", "learning_rate": 2.0}  # it becomes worse than it was

@@ -50,7 +50,7 @@ def place():
 
 @pytest.fixture(params=[None, OTHER])
 def cluster(request, place):
-    """A node of the service's own and one of an agent, with or without another user."""
+    """A node of the service and a node of an agent, with or without another user."""
     store = Store(place / "store")
     as_other = ["--run-as", OTHER] if request.param else []
     options = ["--store", store.url("coordinator"), "--store-password-file",

@@ -43,7 +43,7 @@ def test_the_confusion_of_a_job_is_exact_and_kept(service):
 
 
 def test_a_model_that_cannot_be_evaluated_says_why(service, tmp_path):
-    """Its data are gone, and come back."""
+    """Its data disappear, and come back."""
     folder = pathlib.Path(service.data) / "lines"
     folder.mkdir(parents=True)
     for prefix, n in (("", 64), ("test_", 16)):
@@ -103,7 +103,7 @@ def test_a_job_without_a_model_says_so(service):
 
 
 def test_a_job_that_failed_has_no_model_and_none_is_promised(service):
-    """It was to be written "when the job ends"."""
+    """The page promised it for "when the job ends"."""
     id = service.submit(spec(name="slow", epochs=5000, max_seconds=1))
     service.wait(id, "failed")
     told = service.get(f"jobs/{id}/confusion").json()

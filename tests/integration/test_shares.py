@@ -55,7 +55,7 @@ def test_a_full_queue_is_refused_with_the_figures(service):
     assert third.json()["type"] == "urn:evenstep:problem:quota"
     assert "'ada' has 2 of 2 queued jobs" in third.json()["detail"]
     again = post(service, ada, spec(workers=1), **{"Idempotency-Key": "second"})
-    assert (again.status_code, again.json()["id"]) == (201, ids[1])  # made again, not another one
+    assert (again.status_code, again.json()["id"]) == (201, ids[1])  # submitted again as a new job
     has = owner(service, "ada")
     assert (has["queued"], has["running"], has["quota"]["queued"]) == (2, 0, 2)
     out, _, status = run("owners", service=service)
@@ -131,7 +131,7 @@ def test_a_job_of_higher_priority_has_a_lower_one_paused_which_then_resumes(serv
     until("the higher one trains", lambda: step(high) > 0)
     before = step(low)
     assert as_user(service, pam, "cancel", high)[2] == 0
-    service.steps(low, before + 1)  # it goes on where it was
+    service.steps(low, before + 1)  # it continues where it was
     job = service.get(f"jobs/{low}").json()
     assert (job["state"], job["attempt"], job["restarts"], job["waiting"]) == ("running", 2, 0,
                                                                                None)

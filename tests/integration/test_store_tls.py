@@ -11,8 +11,8 @@ from service import Service, free_port, spec, until
 
 
 class TlsStore(RedisServer):
-    """On 127.0.0.1 and 127.0.0.2; its certificate is for the first only. It answers without TLS
-    too, on another port."""
+    """On 127.0.0.1 and 127.0.0.2; its certificate is only for the first one. It also answers
+    without TLS, on another port."""
 
     def __init__(self, folder):
         self.authority = Authority(folder)

@@ -56,7 +56,7 @@ def run(folder, *more, **env):
 
 
 def test_tests_that_share_a_fixture_stay_together_and_who_fails_can_be_named_again(tmp_path):
-    """Fixtures that are not the same are no reason to stay together: a file's groups end sooner."""
+    """Different fixtures are no reason to stay together: a file's groups end sooner."""
     shutil.copy(ROOT / "tests/conftest.py", tmp_path)
     (tmp_path / "integration").mkdir()
     (tmp_path / "integration" / "test_some.py").write_text(SUITE)

@@ -9,7 +9,7 @@ from service import Service, until
 from test_cli import run
 
 def pin_of(cert):
-    """As `evenstep --pin` and curl take it."""
+    """The pin in the form of `evenstep --pin` and curl."""
     script = ('openssl x509 -in "$0" -pubkey -noout | openssl pkey -pubin -outform der | '
               'openssl dgst -sha256 -binary | openssl base64 -A')
     return "sha256//" + subprocess.run(["sh", "-c", script, cert], check=True, text=True,
@@ -41,7 +41,7 @@ def ask(site, *args, **env):
 
 
 def serial(site):
-    """Of the certificate that a new connection gets."""
+    """The serial number of the certificate on a new connection."""
     port = site.url.rsplit(":", 1)[1]
     shown = subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{port}"], input="",
                            capture_output=True, text=True, timeout=60).stdout

@@ -71,7 +71,7 @@ def service(store):
 
 
 def running(service, **changes):
-    """A job over both hosts that has made some steps and has many before it."""
+    """A job over both hosts that has made some steps and has many left."""
     id = service.submit(spec(**{"epochs": 60, "max_restarts": 0, **changes}))
     until("it makes steps", lambda: service.job(id)["progress"]["step"] > 20)
     return id
@@ -98,7 +98,7 @@ def test_agents_tell_how_busy_their_nodes_are_with_the_rights_that_they_have(ser
 
 
 def test_a_stranger_with_the_workers_user_ends_no_job(service, store):
-    # it still runs when what was written is read
+    # it still runs when the forged data are read
     id, worker = running(service, epochs=200), store.of("worker")
     for attempt in (0, 1, 2, 30000):
         for text in (fact(id, attempt, 2, outcome="finished"),
@@ -142,10 +142,10 @@ def test_no_user_but_the_coordinators_runs_scripts_or_reaches_beyond_its_role(se
                ("set", job + ":plan", "{}"), ("del", job + ":facts"),
                ("set", "es:claim:a", "x"), ("get", "es:secret:1"), ("flushall",),
                ("config", "get", "*"), ("acl", "list"), ("keys", "*")]
-    if user != "agent":  # nor makes a hash where a stream should be
+    if user != "agent":  # nor makes a hash in place of a stream
         refused += [("hset", job + ":rows:0", "a", "b"), ("hset", job + ":facts", "a", "b"),
                     ("xadd", job + ":beats", "*", "a", "b")]
-    if user == "agent":  # of what all hosts share it changes its own entries alone
+    if user == "agent":  # of shared keys it changes only its own entries
         refused += [("del", "es:events"), ("set", "es:events", "x"),
                     ("hset", "es:events", "a", "b"), ("del", "es:nodes"),
                     ("set", "es:nodes", "x"), ("del", "es:hosts"),

@@ -55,7 +55,7 @@ DEEP = {"input": [28, 28, 1], "layers": [{"type": "dense", "units": 32}] * 6 +
 
 
 def test_a_virtual_job_that_diverges_fails_at_once_and_says_where(service):
-    """It was lost, and was tried in four attempts, which end in the same step each time."""
+    """It counted as lost, and was tried in four attempts, which all end in the same step."""
     optimizer = {"type": "sgd", "learning_rate": 5}
     job = service.wait(service.submit(virtual(model=DEEP, optimizer=optimizer)), "failed")
     assert job["error"]["code"] == "not_finite" and job["attempt"] == 1
@@ -69,8 +69,8 @@ def test_a_virtual_job_that_diverges_fails_at_once_and_says_where(service):
 
 
 def test_times_of_a_virtual_job_that_runs_are_those_of_its_present_minibatches(service):
-    """They were means over the run beside the minibatch of now: the slow node, 3.7 times slower,
-    was called 9.5 times slower."""
+    """They were means over the whole run, next to the current minibatch: the slow node, 3.7 times
+    slower, was called 9.5 times slower."""
     id = service.submit(virtual(model="lenet5", epochs=100))
     service.steps(id, 40)
     slow = service.job(id)["workers"][2]
@@ -147,7 +147,7 @@ def test_a_dry_run_tells_the_cluster_and_a_dry_run_on_it_changed_tells_what_woul
 
 
 def rate_once_settled(service, id):
-    """Samples per second of the second half of a job's rows: the first has minibatches that still
+    """Samples per second in the second half of a job's rows: in the first half, minibatches still
     change."""
     series = service.get(f"jobs/{id}/series?names=batch&x=time&points=20000").json()["series"]
     rows = sorted((t, n) for one in series for t, n in zip(one["x"], one["mean"]))
@@ -157,8 +157,8 @@ def rate_once_settled(service, id):
 
 @pytest.mark.parametrize("strategy", ["sync", "asgd"])
 def test_what_is_predicted_of_a_change_is_what_then_happens(service, strategy):
-    """A node is taken out, a copy of one and one four times as fast join, the global batch is
-    another."""
+    """A node is removed, a copy of one and one four times as fast join, the global batch
+    changes."""
     job = {**virtual(epochs=3), "strategy": {"type": strategy}}
     cluster = service.post("jobs?dryRun=true", job).json()["prediction"]["cluster"]
     nodes = cluster["nodes"]
