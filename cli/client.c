@@ -13,14 +13,23 @@
 
 enum { MOST_BYTES = 64 << 20, TOKEN_BYTES = 4096 };
 
+/* Is it http:// or https://, a host, and perhaps a port, as libcurl reads them? */
+static bool is_address(const char *url)
+{
+    bool ours = strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0;
+    CURLU *parts = ours && url[strcspn(url, "/") + 2] ? curl_url() : NULL;
+    bool good = parts && curl_url_set(parts, CURLUPART_URL, url, 0) == CURLUE_OK;
+    curl_url_cleanup(parts);
+    return good;
+}
+
 static int take_url(struct client *c, const char *url, struct err *e)
 {
     size_t n = strlen(url);
     while (n > 0 && url[n - 1] == '/') {
         n--;
     }
-    if (n >= sizeof c->url ||
-        (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)) {
+    if (n >= sizeof c->url || !is_address(url)) {
         return err_set(e, ERR_INVALID, "'%.80s' is not an address: expected http://HOST:PORT", url);
     }
     memcpy(c->url, url, n);

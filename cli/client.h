@@ -53,7 +53,7 @@ struct client {
     {                                                          \
         "help", NULL, OPT_FLAG, NULL, 0, 0, "prints this text" \
     }
-/* Reads address and token. Negative if there is no token. */
+/* Reads address and token. Negative if the address is none or there is no token: wrong use. */
 int client_open(struct client *c, const struct opt_values *options, struct err *e);
 /* The same with the caller's address; token_file NULL: EVENSTEP_TOKEN, else ./evenstep-data/token.
  * *c needs client_close() in any case, as after client_open(). */

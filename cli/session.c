@@ -47,7 +47,7 @@ bool session_open(struct session *s, const struct usage *use, int argc, char **a
     }
     s->json = opt_flag(s->options, "json");
     if (client_open(&s->client, s->options, &s->err) < 0) {
-        *status = session_close(s, STATUS_UNREACHABLE);
+        *status = session_close(s, STATUS_USAGE); /* an address or a token that cannot be */
         return false;
     }
     return true;
@@ -73,8 +73,7 @@ static enum status status_of(const struct session *s)
     case ERR_IO:
         return STATUS_NOT_WRITTEN;
     case ERR_UNAVAILABLE:
-    case ERR_UNAUTHORIZED: /* there is no token */
-    case ERR_SYNTAX:       /* an answer that is not of a service of ours */
+    case ERR_SYNTAX: /* an answer that is not of a service of ours */
     case ERR_DATA:
         return STATUS_UNREACHABLE;
     default:

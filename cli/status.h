@@ -3,14 +3,14 @@
 #ifndef CLI_STATUS_H
 #define CLI_STATUS_H
 
-#define STATUSES(X)                                                                     \
-    X(DONE, 0, "done; a job that was waited for succeeded")                             \
-    X(FAILED, 1, "the job failed, no model was evaluated, or --check saw a difference") \
-    X(USAGE, 2, "used wrongly: a command, an option, a file or an ambiguous name")      \
-    X(UNREACHABLE, 3, "no service: no token, no such address, or no answer")            \
-    X(CANCELLED, 4, "the job was cancelled")                                            \
-    X(NOT_WRITTEN, 5, "files could not be brought back or written")                     \
-    X(NOT_FOUND, 6, "there is no such job, node, artifact or program")                  \
+#define STATUSES(X)                                                                            \
+    X(DONE, 0, "done; a job that was waited for succeeded")                                    \
+    X(FAILED, 1, "the job failed, no model was evaluated, or --check saw a difference")        \
+    X(USAGE, 2, "used wrongly: a command, an option, a file, an address, a name, or no token") \
+    X(UNREACHABLE, 3, "no service: nobody answers at the address")                             \
+    X(CANCELLED, 4, "the job was cancelled")                                                   \
+    X(NOT_WRITTEN, 5, "files could not be brought back or written")                            \
+    X(NOT_FOUND, 6, "there is no such job, node, artifact or program")                         \
     X(REFUSED, 7, "the service refused: the token's role, the state, or the document")
 
 enum status {

@@ -112,12 +112,13 @@ static int start_own(struct run *r, const struct opt_values *o)
 }
 
 /* An address that was named is the one that is meant; the default address may have nobody. */
-static int connect_service(struct run *r)
+static enum status connect_service(struct run *r)
 {
     const struct opt_values *o = r->session.options;
-    return opt_given(o, "url") || client_is_there(opt_string(o, "url"))
-               ? client_open(&r->session.client, o, err_of(r))
-               : start_own(r, o);
+    if (opt_given(o, "url") || client_is_there(opt_string(o, "url"))) {
+        return client_open(&r->session.client, o, err_of(r)) < 0 ? STATUS_USAGE : STATUS_DONE;
+    }
+    return start_own(r, o) < 0 ? STATUS_UNREACHABLE : STATUS_DONE;
 }
 
 /* ---- upload and submit ----------------------------------------------------------------------- */
@@ -406,7 +407,10 @@ static enum status run(struct run *r, const char *file)
     if (status != STATUS_DONE) {
         return status;
     }
-    if (connect_service(r) < 0 || upload(r) < 0) {
+    if ((status = connect_service(r)) != STATUS_DONE) {
+        return status;
+    }
+    if (upload(r) < 0) {
         return not_served(r);
     }
     follow_catch_signals();

@@ -81,11 +81,11 @@ def test_a_wrong_option_says_what_is_expected():
 
 def test_without_a_token_or_a_service_it_says_what_to_do(tmp_path):
     out, err, status = run("jobs", cwd=tmp_path)
-    assert status == 3 and "there is no token" in err and "EVENSTEP_TOKEN" in err
+    assert status == 2 and "there is no token" in err and "EVENSTEP_TOKEN" in err
     out, err, status = run("jobs", cwd=tmp_path, EVENSTEP_TOKEN="")
-    assert status == 3 and "there is no token" in err
+    assert status == 2 and "there is no token" in err
     _, err, status = run("jobs", EVENSTEP_URL="http://127.0.0.1:9", EVENSTEP_TOKEN="x\nX-Y: z")
-    assert status == 3 and "the token has a space, a control character" in err
+    assert status == 2 and "the token has a space, a control character" in err
     _, err, status = run("jobs", EVENSTEP_URL="http://127.0.0.1:9", EVENSTEP_TOKEN="x")
     assert status == 3 and "cannot reach http://127.0.0.1:9" in err and "evenstep serve" in err
 

@@ -228,6 +228,8 @@ static void what_cannot_be_run_is_not_sent(void **state)
         {"--detach --output /tmp $/train.py", "--output waits for the job's end"},
         {"--workers 0 $/train.py", "--workers '0': expected a number from 1 to 1024"},
         {"--wrokers 2 $/train.py", "did you mean '--workers'?"},
+        {"--url http://h:x $/train.py", "'http://h:x' is not an address"},
+        {"--token-file $/none $/train.py", "/none': No such file"},
         {"$/plain/train.py", "no file that would go to the nodes calls evenstep"},
     };
     char path[200];
