@@ -88,6 +88,15 @@ void ranks_drop(struct ranks *r, enum dropped kind, const struct sender *from, c
     }
 }
 
+/* The first steps of a process are longer than those that follow. Which row is a worker's first is
+ * known where this coordinator has read the attempt from its beginning. */
+static void note_cold(struct ranks *r, struct rank *w, const struct row *row)
+{
+    w->cold = w->rows == 0 ? w->last_local == 0 : w->cold && w->rows < COLD_STEPS;
+    double seconds = w->cold && row->batch > 0 ? row_step_seconds(row) : 0;
+    r->coldest = seconds > r->coldest ? seconds : r->coldest;
+}
+
 bool ranks_see_row(struct ranks *r, const struct row *row)
 {
     struct rank *w = &r->all[row->rank];
@@ -95,6 +104,7 @@ bool ranks_see_row(struct ranks *r, const struct row *row)
         return false; /* the row is read again, because the disk had refused another row of the same
                          read */
     }
+    note_cold(r, w, row);
     w->last_step = row->step;
     w->last_local = row->local_step;
     recent_add(&r->recent, row);
@@ -447,6 +457,16 @@ double ranks_slowest_deadline(const struct ranks *r, double unknown)
         slowest = d > slowest ? d : slowest;
     }
     return slowest;
+}
+
+double ranks_measured_deadline(const struct ranks *r)
+{
+    double longest = 0;
+    for (int i = 0; i < r->workers; i++) {
+        double d = r->all[i].lost ? 0 : step_deadline(&r->all[i].times, 0);
+        longest = d > longest ? d : longest;
+    }
+    return longest;
 }
 
 int ranks_quantum(const struct ranks *r)

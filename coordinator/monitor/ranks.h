@@ -27,6 +27,7 @@ struct rank { /* ranks 0 … workers - 1 train; the keeper and further servers f
     struct beat beat;              /* the newest; all 0 before */
     int64_t stray_at;              /* when the last dropped heartbeat was counted */
     int64_t rows;                  /* rows of this attempt */
+    bool cold;                     /* the newest row is one of its first steps */
     int64_t last_step, last_local; /* of the newest row; -1, 0: none has come. last_local -1: not
                                       known, an earlier coordinator read it */
     int batch;                     /* of the newest row, or of the plan */
@@ -50,8 +51,8 @@ struct rank { /* ranks 0 … workers - 1 train; the keeper and further servers f
     double back_at;    /* when it will be started again; 0: not known, as below */
     double joining_at; /* when it was started again */
     double there_at;   /* when it came back */
-    int64_t warm_at;   /* with so many rows its steps are judged by those before; until then it is
-                          as in the start */
+    int64_t warm_at;   /* with so many rows its steps are judged by those before; until then by
+                          first steps */
 };
 
 /* Kinds of reports that are dropped. They belong to another attempt, are damaged, are not sealed
@@ -68,7 +69,8 @@ struct ranks {
     struct recent_rows recent; /* of all workers */
     struct departure *left;    /* [n_left], room for `workers`; owned */
     int n_left;
-    int64_t step; /* the largest of any rank */
+    double coldest; /* seconds of the longest of the first steps that workers made; 0: none came */
+    int64_t step;   /* the largest of any rank */
     double epoch;
     int64_t dropped[DROPPED_KINDS]; /* how many reports were */
 };
@@ -116,6 +118,8 @@ void ranks_credit(struct ranks *r);
 int64_t ranks_rows_lost(const struct ranks *r); /* rows that ranks could not send */
 /* The longest deadline of a step over all workers, seconds; `unknown`: of one without steps. */
 double ranks_slowest_deadline(const struct ranks *r, double unknown);
+/* The longest of those that were measured; 0: none was. */
+double ranks_measured_deadline(const struct ranks *r);
 int ranks_quantum(const struct ranks *r); /* minibatches are multiples of it */
 
 #endif

@@ -4,6 +4,10 @@
  * rank that works: a rank whose speed halves is not lost, since the balancer adapts to it. Loading,
  * preparing, evaluating and writing checkpoints have fixed deadlines.
  *
+ * A worker that was started again comes among ranks that step. It is judged by what they have
+ * measured until it has steps of its own: its silence by their deadlines, a hang in its first steps
+ * by how long first steps took.
+ *
  * One stuck rank makes all others wait. Under some strategies a healthy rank waits long for slower
  * ones (a whole round of steps). So a rank that waits in the exchange is suspected only once no
  * rank of the attempt makes progress. Then the rank with the oldest sign of life is to blame, not
@@ -17,6 +21,7 @@
 
 static const double start_limit = 120, slow_phase_limit = 300, silence_most = 20,
                     unmeasured_limit = 60, comm_least = 5, confirm_seconds = 1.0;
+static const double cold_times = 10;     /* as long as the first steps so far, after a return */
 static const double fresh_seconds = 1.5; /* more than three heartbeats, so no heartbeat that comes
                                             on time is this old */
 static const double slow_times =
@@ -70,9 +75,44 @@ static void accuse(struct signs *s, enum fault fault, double age, double limit)
     }
 }
 
+/* The limits that follow from all ranks together, in seconds. */
+struct limits {
+    double slowest; /* the longest deadline of a step; unmeasured_limit where a rank has none yet */
+    double measured; /* the longest that was measured; unmeasured_limit: none was */
+    double cold;     /* of a first step after a return */
+};
+
+static struct limits limits_of(const struct ranks *ranks)
+{
+    double measured = ranks_measured_deadline(ranks), cold = cold_times * ranks->coldest;
+    cold = cold < silence_most ? silence_most : cold;
+    return (struct limits){
+        .slowest = ranks_slowest_deadline(ranks, unmeasured_limit),
+        .measured = measured > 0 ? measured : unmeasured_limit,
+        .cold = ranks->coldest > 0 && cold < unmeasured_limit ? cold : unmeasured_limit};
+}
+
+/* How long a rank may give no sign of life. */
+static double silence_limit(const struct rank *w, enum kind kind, const struct limits *all,
+                            double own)
+{
+    bool came_back = w->seats > 0;
+    bool steps = kind != KIND_SLOW || w->rows > 0 || came_back; /* between two steps a rank may be
+                                                                   loading */
+    double usual = came_back ? step_deadline(&w->times, all->measured) : own;
+    return steps && usual < silence_most ? usual : silence_most;
+}
+
+/* How long a rank that does not work may take for a step. */
+static double step_limit(const struct rank *w, const struct limits *all, double own)
+{
+    double measured = step_deadline(&w->times, 0);
+    return w->rows >= w->warm_at ? own : measured > all->cold ? measured : all->cold;
+}
+
 /* Judges one rank alone. A rank that waits for others is judged together with them. */
 static struct signs signs_of(const struct watchdog *dog, const struct ranks *ranks, int r,
-                             double slowest, double now)
+                             const struct limits *all, double now)
 {
     const struct rank *w = &ranks->all[r];
     struct signs s = {.rank = r, .phase = "starting", .kind = KIND_STARTING};
@@ -90,14 +130,14 @@ static struct signs signs_of(const struct watchdog *dog, const struct ranks *ran
     if (s.kind == KIND_DONE) {
         return s; /* it has reported its end */
     }
-    double own = r < ranks->workers ? step_deadline(&w->times, unmeasured_limit) : slowest;
-    bool steps = s.kind != KIND_SLOW || w->rows > 0; /* between two steps a rank may be loading */
-    double quiet = steps && own < silence_most ? own : silence_most;
+    double own = r < ranks->workers ? step_deadline(&w->times, unmeasured_limit) : all->slowest;
+    double quiet = silence_limit(w, s.kind, all, own);
     accuse(&s, FAULT_SILENT, s.silence, quiet);
     accuse(&s, FAULT_STUCK, s.comm, quiet > comm_least ? quiet : comm_least);
     if (s.kind == KIND_COMPUTING || s.kind == KIND_SLOW) {
-        double usual = w->rows < w->warm_at ? unmeasured_limit : own,
-               working = s.work < fresh_seconds ? slow_times * usual : usual;
+        double working = s.work >= fresh_seconds ? step_limit(w, all, own)
+                         : w->rows >= w->warm_at ? slow_times * own
+                                                 : slow_times * unmeasured_limit;
         accuse(&s, FAULT_STUCK, s.progress, s.kind == KIND_COMPUTING ? working : slow_phase_limit);
     }
     return s;
@@ -150,18 +190,18 @@ static bool find_worst(const struct watchdog *dog, const struct ranks *ranks, bo
 {
     int n = ranks_count(ranks);
     struct signs *s = calloc((size_t)n, sizeof *s);
-    double slowest = ranks_slowest_deadline(ranks, unmeasured_limit);
+    struct limits all = limits_of(ranks);
     bool hope = !s;
     *worst = (struct signs){.rank = -1};
     for (int r = 0; s && r < n; r++) {
         s[r] = ranks->all[r].lost || ranks->all[r].fallen
                    ? (struct signs){.rank = r, .kind = KIND_DONE}
-                   : signs_of(dog, ranks, r, slowest, now);
-        hope |= may_be_waited_for(&s[r], slowest);
+                   : signs_of(dog, ranks, r, &all, now);
+        hope |= may_be_waited_for(&s[r], all.slowest);
     }
     for (int r = 0; s && r < n; r++) {
         if (s[r].kind == KIND_WAITING && !hope) {
-            accuse(&s[r], FAULT_WAITS, s[r].progress, slowest);
+            accuse(&s[r], FAULT_WAITS, s[r].progress, all.slowest);
         }
         if (s[r].fault != FAULT_NONE && (worst->rank < 0 || is_worse(&s[r], worst))) {
             *worst = s[r];

@@ -198,20 +198,23 @@ def test_one_that_is_killed_before_it_has_joined_is_started_once_more(service, s
     assert_whole(service, id, job)
 
 
+@pytest.mark.parametrize("named", ["lost", "silent"])
 @both
-def test_one_that_hangs_before_it_has_joined_is_killed_once_it_is_given_up(service, strategy):
-    """The test gives it up on behalf of the coordinator, which would wait for 90 s."""
+def test_one_that_hangs_before_it_has_joined_is_killed_once_it_is_given_up(
+        service, strategy, named):
+    """The test gives it up on behalf of the coordinator: as lost, for which that waits for 90 s, or
+    as silent, like one that hangs as it is let in."""
     id = submit(service, strategy, epochs=LONG)
     pid, rank, events = hangs(service, id)
     key = f"es:job:{id}:control"
     with redis.Redis(unix_socket_path=str(service.dir / "redis.sock")) as store:
         control = json.loads(store.get(key))
-        assert rank not in control["lost"] and control["seats"][rank] >= 1
+        assert rank not in control.get(named, []) and control["seats"][rank] >= 1
 
         def killed():  # the coordinator may have overwritten it with new minibatches
             control = json.loads(store.get(key))
-            if rank not in control["lost"]:
-                store.set(key, json.dumps({**control, "lost": [*control["lost"], rank]}))
+            if rank not in control.get(named, []):
+                store.set(key, json.dumps({**control, named: [*control.get(named, []), rank]}))
             return not proc_file(pid, "cmdline")
         until("it is killed", killed)
     assert events.next("returned")["node"] == "fast-1"  # its guard is there for the next one

@@ -234,11 +234,9 @@ static void why_one_that_came_back_fails_is_what_it_says(void **state)
     assert_error(w, id, "peer", "a worker was lost in the last steps");
 }
 
-/* Measurements of the previous process are of a warm process. */
-static void its_first_steps_may_last_as_long_as_a_jobs_first_steps(void **state)
+/* Rank 1 has come back after 50 steps of 10 ms. */
+static struct world *world_with_returned(void **state, char id[STORE_ID])
 {
-    enum { SLOW = 20, FIRST_STEPS = 5 }; /* seconds; steps without a measured limit */
-    char id[STORE_ID];
     struct world *w = world_running(state, 3, three, id);
     ranks_step(w, id, 2, 50, 0.01);
     say_beat(w, id, workers_of(last_attempt(w, id)), PHASE_SERVE, 0, 0);
@@ -247,12 +245,37 @@ static void its_first_steps_may_last_as_long_as_a_jobs_first_steps(void **state)
     pass(w, 2);
     server_says(w, id, "returned", 1, 96);
     tick(w, 0.5);
+    return w;
+}
+
+/* It computes, and has not worked for so many seconds. */
+static void stands_still(struct world *w, const char *id, double seconds)
+{
+    struct beat b = beat_of(w, id, 1, PHASE_COMPUTE);
+    b.number += fact_number_last(0);
+    b.progress_age = b.work_age = seconds;
+    say_beat_of(w, id, &b);
+    pass(w, 2);
+}
+
+static void a_hang_in_its_first_steps_is_told_by_what_first_steps_took(void **state)
+{
+    enum { HANGS = 25 }; /* seconds */
+    char id[STORE_ID];
+    struct world *w = world_with_returned(state, id);
+    stands_still(w, id, HANGS);
+    assert_int_equal(attempts_of(w, id), 2);
+    assert_error(w, id, "peer", "rank 1 on node 'n2' is lost: no progress for");
+}
+
+/* Those of the process before it were measured when that was warm. */
+static void its_first_steps_may_last_longer_than_those_before(void **state)
+{
+    enum { SLOW = 15, FIRST_STEPS = 5 }; /* seconds; how many have a limit of their own */
+    char id[STORE_ID];
+    struct world *w = world_with_returned(state, id);
     for (int step = 51; step < 51 + FIRST_STEPS; step++) {
-        struct beat b = beat_of(w, id, 1, PHASE_COMPUTE);
-        b.number += fact_number_last(0);
-        b.progress_age = b.work_age = SLOW;
-        say_beat_of(w, id, &b);
-        pass(w, 2);
+        stands_still(w, id, SLOW);
         assert_int_equal(attempts_of(w, id), 1);
         struct row row = row_of(last_attempt(w, id), 1, step, 0.01);
         say_row(w, id, &row);
@@ -319,7 +342,8 @@ int main(void)
         IN_A_WORLD(one_that_dies_before_it_is_there_is_lost_again),
         IN_A_WORLD(one_that_came_back_is_not_why_the_attempt_ends_later),
         IN_A_WORLD(why_one_that_came_back_fails_is_what_it_says),
-        IN_A_WORLD(its_first_steps_may_last_as_long_as_a_jobs_first_steps),
+        IN_A_WORLD(a_hang_in_its_first_steps_is_told_by_what_first_steps_took),
+        IN_A_WORLD(its_first_steps_may_last_longer_than_those_before),
         IN_A_WORLD(one_that_dies_as_it_comes_is_lost_again),
         IN_A_WORLD(another_coordinator_goes_on_waiting_for_it),
         IN_A_WORLD(a_job_that_pauses_has_nobody_started),

@@ -23,6 +23,7 @@ static int set_up(void **state)
     static const float seconds[] = {0.01F, 12};
     (void)state;
     memset(all, 0, sizeof all);
+    ranks.coldest = 0;
     for (int r = 0; r < RANKS; r++) {
         all[r].heard = true;
         all[r].beat.phase = r == KEEPER ? PHASE_SERVE : PHASE_COMPUTE;
@@ -108,6 +109,59 @@ static void one_that_works_may_be_ten_times_slower_than_before(void **state)
     assert_int_equal(lost(), FAST);
 }
 
+/* FAST died before it had made five steps, and was let in again. */
+static void comes_back(enum phase phase)
+{
+    all[FAST].seats = 1;
+    all[FAST].rows = 2;
+    all[FAST].warm_at = 7;
+    all[FAST].times.count = 2;
+    all[FAST].beat.phase = phase;
+}
+
+static void one_that_came_back_is_judged_by_the_steps_of_the_others(void **state)
+{
+    (void)state;
+    comes_back(PHASE_PREPARE);
+    all[SLOW].times = (struct step_times){0};
+    for (int i = 0; i < 10; i++) {
+        const struct row row = {.rank = SLOW, .compute_seconds = 5, .batch = 32};
+        step_times_add(&all[SLOW].times, &row);
+    }
+    all[FAST].beat.age = 4; /* within a step of theirs */
+    assert_int_equal(lost(), -1);
+    all[FAST].beat.age = 6;
+    assert_int_equal(lost(), FAST);
+    all[FAST].rows = 0; /* it died before its first step */
+    assert_int_equal(lost(), FAST);
+    all[SLOW].times.count = 0; /* nobody knows how long a step takes */
+    assert_int_equal(lost(), -1);
+    all[FAST].beat.age = 21;
+    assert_int_equal(lost(), FAST);
+}
+
+static void a_hang_in_its_first_steps_is_judged_by_first_steps(void **state)
+{
+    (void)state;
+    comes_back(PHASE_COMPUTE);
+    all[FAST].beat.progress_age = all[FAST].beat.work_age = 50;
+    assert_int_equal(lost(), -1); /* they are not known */
+    ranks.coldest = 4.5;
+    assert_int_equal(lost(), FAST);
+    all[FAST].beat.progress_age = all[FAST].beat.work_age = 44;
+    assert_int_equal(lost(), -1);
+    ranks.coldest = 0.1;
+    assert_int_equal(lost(), FAST);
+    all[FAST].beat.progress_age = all[FAST].beat.work_age = 19; /* a machine may stand still */
+    assert_int_equal(lost(), -1);
+    all[FAST].beat.progress_age = 500; /* one that works */
+    all[FAST].beat.work_age = 0;
+    assert_int_equal(lost(), -1);
+    ranks.coldest = 100;
+    all[FAST].beat.progress_age = all[FAST].beat.work_age = 61;
+    assert_int_equal(lost(), FAST);
+}
+
 static void one_that_has_ended_may_be_silent_for_ever(void **state)
 {
     (void)state;
@@ -161,6 +215,8 @@ int main(void)
         cmocka_unit_test_setup(the_communication_thread_has_a_turn_within_5_seconds_or_a_step,
                                set_up),
         cmocka_unit_test_setup(one_that_works_may_be_ten_times_slower_than_before, set_up),
+        cmocka_unit_test_setup(one_that_came_back_is_judged_by_the_steps_of_the_others, set_up),
+        cmocka_unit_test_setup(a_hang_in_its_first_steps_is_judged_by_first_steps, set_up),
         cmocka_unit_test_setup(one_that_has_ended_may_be_silent_for_ever, set_up),
         cmocka_unit_test_setup(the_last_worker_counts_as_the_first_where_all_are_lost, set_up),
         cmocka_unit_test_setup(who_is_silent_is_worse_than_who_is_stuck, set_up),
