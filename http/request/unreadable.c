@@ -66,8 +66,17 @@ static bool would_send_twice(struct MHD_Connection *c)
     return length && (strlen(length) > 18 || !*length || length[strspn(length, "0123456789")]);
 }
 
+/* Has the library no memory for the list of cookies? Then it sends the header twice, too. But it
+ * reads on in the header meanwhile, which is gone once its connection is closed. */
+static bool has_many_cookies(struct MHD_Connection *c, unsigned status)
+{
+    return status == MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE &&
+           MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Cookie");
+}
+
 /* Sends the whole answer at once: a socket that was not written to has room for it. It reads what
- * the client still sends, since closing with unread data would lose the answer. */
+ * the client still sends, since closing with unread data would lose the answer. What the library
+ * sends after that reaches nobody. */
 static void send_past(struct MHD_Connection *c, const struct buf *answer)
 {
     const union MHD_ConnectionInfo *tls = MHD_get_connection_info(
@@ -77,6 +86,9 @@ static void send_past(struct MHD_Connection *c, const struct buf *answer)
     char rest[4096];
     if (tls && tls->tls_session) {
         gnutls_record_send(tls->tls_session, answer->data, answer->len);
+        if (fd) {
+            shutdown(fd->connect_fd, SHUT_WR);
+        }
     } else if (fd && send(fd->connect_fd, answer->data, answer->len, MSG_NOSIGNAL) > 0) {
         shutdown(fd->connect_fd, SHUT_WR);
         for (int i = 0; i < 16 && recv(fd->connect_fd, rest, sizeof(rest), MSG_DONTWAIT) > 0; i++) {
@@ -84,8 +96,7 @@ static void send_past(struct MHD_Connection *c, const struct buf *answer)
     }
 }
 
-/* MHD_NO: the library closes the connection without an answer of its own. */
-static enum MHD_Result answer_past(struct MHD_Connection *c, struct reply *reply)
+static void answer_past(struct MHD_Connection *c, struct reply *reply)
 {
     struct buf answer;
     buf_init(&answer, 1 << 16);
@@ -94,8 +105,6 @@ static enum MHD_Result answer_past(struct MHD_Connection *c, struct reply *reply
         send_past(c, &answer);
     }
     buf_release(&answer);
-    reply_release(reply);
-    return MHD_NO;
 }
 
 static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status)
@@ -112,9 +121,15 @@ static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status
         atomic_fetch_add(&s->answers[status / 100], 1);
         log_debug("http", "a request could not be read", "request=%s status=%u", id, status);
     }
-    return would_send_twice(connection)                ? answer_past(connection, &reply)
-           : reply_send(&reply, connection) == MHD_YES ? MHD_YES
-                                                       : MHD_NO;
+    bool cookies = has_many_cookies(connection, status);
+    if (cookies || would_send_twice(connection)) {
+        answer_past(connection, &reply);
+    }
+    if (!cookies && would_send_twice(connection)) {
+        reply_release(&reply);
+        return MHD_NO; /* the library closes the connection without an answer of its own */
+    }
+    return reply_send(&reply, connection) == MHD_YES ? MHD_YES : MHD_NO;
 }
 
 enum MHD_Result MHD_queue_response(struct MHD_Connection *connection, unsigned status,

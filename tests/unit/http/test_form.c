@@ -188,6 +188,26 @@ static void a_long_target_is_414_and_a_long_header_431(void **state)
     free(fill);
 }
 
+/* libmicrohttpd keeps a list of cookies, which takes far more memory than their text. */
+static void cookies_beyond_memory_are_431_whatever_follows(void **state)
+{
+    static const char *const follows[] = {"", "Content-Length: x\r\n", "Transfer-Encoding: x\r\n",
+                                          "Host: HOST\r\n"};
+    char *out = malloc(TEXT), *text = malloc(TEXT), fill[12001] = "";
+    for (size_t i = 0; i + 4 < sizeof fill; i += 4) {
+        memcpy(fill + i, "a=b;", 4);
+    }
+    for (size_t i = 0; i < 10 * sizeof follows / sizeof *follows; i++) {
+        snprintf(text, TEXT,
+                 "POST /api/v1/jobs HTTP/1.1\r\n" CLOSE "Host: HOST\r\nCookie: %s\r\n%s\r\n", fill,
+                 follows[i % 4]);
+        talk(*state, text, out);
+        expect_one(out, 431, "3000 cookies");
+    }
+    free(out);
+    free(text);
+}
+
 static void a_malformed_target_is_400(void **state)
 {
     static const char *const cases[] = {
@@ -436,6 +456,7 @@ int main(void)
         cmocka_unit_test(a_request_without_host_is_400),
         cmocka_unit_test(an_absolute_target_names_the_host),
         cmocka_unit_test(a_long_target_is_414_and_a_long_header_431),
+        cmocka_unit_test(cookies_beyond_memory_are_431_whatever_follows),
         cmocka_unit_test(a_malformed_target_is_400),
         cmocka_unit_test(an_unknown_expectation_is_417_and_100_continue_is_met),
         cmocka_unit_test(a_head_of_the_events_has_no_byte_of_a_body),
