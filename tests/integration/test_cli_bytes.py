@@ -40,7 +40,7 @@ def test_an_error_is_one_line_whatever_it_quotes(service):
 def test_what_tells_a_services_certificate_is_refused_where_nothing_is_encrypted(service, option):
     """It was ignored without a message."""
     out, said, status = run("jobs", option, "sha256//x=", service=service)
-    assert (out, status) == ("", 3) and "begins with https://" in said
+    assert (out, status) == ("", 2) and "begins with https://" in said
     assert f"{option} is for a service that speaks TLS, and '{service.url}' is not" in said
 
 
