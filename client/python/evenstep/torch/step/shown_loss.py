@@ -20,12 +20,12 @@ class ShownLoss:
 
     def told(self, samples, weight):
         """For the mean over the slice's samples."""
-        if self._value is None:
+        if self._value is None or (samples and not weight.rows):  # all its places are empty
             return math.nan
         loss = float(self._value)
         if self.scaler is not None:
             loss /= self.scaler.get_scale()  # NaN is met by leaving the step out
         elif math.isnan(loss) and samples and weight.mine:
             loss = math.inf  # to the rank NaN is a loss that nobody knows
-        rows = samples * 2 if weight.is_doubled() else samples
+        rows = weight.rows * 2 if weight.is_doubled() else weight.rows
         return loss / rows if weight.sums and rows else loss
