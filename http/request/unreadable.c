@@ -121,11 +121,12 @@ static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status
         atomic_fetch_add(&s->answers[status / 100], 1);
         log_debug("http", "a request could not be read", "request=%s status=%u", id, status);
     }
-    bool cookies = has_many_cookies(connection, status);
-    if (cookies || would_send_twice(connection)) {
+    bool cookies = has_many_cookies(connection, status),
+         past = cookies || would_send_twice(connection);
+    if (past) {
         answer_past(connection, &reply);
     }
-    if (!cookies && would_send_twice(connection)) {
+    if (past && !cookies) {
         reply_release(&reply);
         return MHD_NO; /* the library closes the connection without an answer of its own */
     }
