@@ -25,7 +25,7 @@ def path_of(variable):
 class Modules:
     """One module or several, as far as a run asks a keras.Model."""
 
-    built, inputs = True, None
+    built = True
 
     def __init__(self, modules):
         self.modules = modules

@@ -41,8 +41,8 @@ class Row:
         if size != self.size and not shorter:
             raise Error(
                 "the loader has a batch sampler of its own (%s), of which batch %d has %d samples, "
-                "and those of its first epoch have %s%d: the batches of an epoch may differ in "
-                "size, and no later epoch has larger ones or others"
+                "and those of its first epoch have %s%d: no later epoch has a larger batch, "
+                "nor a smaller one before its last unless the first epoch has some"
                 % (type(self.batches).__name__, number, size,
                    "up to " if self.has_gaps else "", self.size)
             )

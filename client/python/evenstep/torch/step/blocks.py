@@ -119,8 +119,6 @@ class Slot:
 
     def _over(self, memory):
         t, n = self.tensor, self.tensor.numel()
-        if n == 0:
-            return torch.empty(t.shape)
         flat = torch.frombuffer(memory, dtype=self.dtype, count=n, offset=4 * self.first)
         return flat.as_strided(t.size(), t.stride()) if _is_dense(t) else flat.view(t.shape)
 
