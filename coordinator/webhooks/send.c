@@ -22,7 +22,7 @@ struct sending {
     void *ctx;
     const struct webhook_sender *sender;
     size_t answered; /* bytes of the answer's body */
-    bool forbidden;  /* the address must not be reached */
+    bool forbidden;  /* an address must not be reached */
     char why[CURL_ERROR_SIZE];
 };
 
@@ -229,7 +229,7 @@ static void judge(const struct sending *x, CURLcode code, struct sent *out)
     out->status = (int)status;
     out->later = later;
     out->why[0] = '\0';
-    if (x->forbidden) {
+    if (x->forbidden && status == 0) { /* and no other address of its name answered */
         snprintf(out->why, sizeof out->why,
                  "its address is of the coordinator's host, its link or a metadata service");
     } else if (status >= 300 && status < 400) {

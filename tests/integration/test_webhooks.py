@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import socket
+import sys
 import threading
 
 import pytest
@@ -16,6 +17,9 @@ import pytest
 from programs import ROOT
 from service import Service, free_port, spec, until
 from test_cli import run
+
+sys.path.insert(0, str(ROOT / "tests/lab"))
+import netns  # noqa: E402
 
 QUICK = spec(epochs=1, data={"format": "glyphs", "samples": 256, "test_samples": 50})
 manual = {}
@@ -27,7 +31,7 @@ class Receiver:
     """Answers each POST as `answer(n)` says, n its number: a status, or (status, headers); `hold`
     is waited for before."""
 
-    def __init__(self, answer=lambda n: 204, hold=None, port=0):
+    def __init__(self, answer=lambda n: 204, hold=None, port=0, at="127.0.0.1"):
         self.got, self.hold = [], hold
         outer = self
 
@@ -48,9 +52,9 @@ class Receiver:
             def log_message(self, *_):
                 pass
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self.server = http.server.ThreadingHTTPServer((at, port), Handler)
         self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_port}/hook"
+        self.url = f"http://{at}:{self.server.server_port}/hook"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def __enter__(self):
@@ -161,6 +165,34 @@ def test_a_name_that_is_looked_up_for_minutes_holds_up_nobody_and_no_stop(tmp_pa
             until("the quick one was told of both", lambda: len(quick.got) == 2)
             s.stop()
             assert s.process.returncode == 0
+
+
+class Elsewhere(Service):
+    """A service in a network of its own, where a receiver's name has two addresses: one of the
+    service's host, which is tried first, and one that may be told."""
+
+    def wrap(self, command):
+        (self.dir / "names").write_text("127.0.0.1 localhost\n::1 receiver.example.org\n"
+                                        "192.0.2.7 receiver.example.org\n")
+        mount = f"mount --bind {self.dir}/names /etc/hosts && exec \"$@\""
+        return self.network.command("unshare", "--mount", "sh", "-c", mount, "sh", *command)
+
+
+def test_an_address_that_may_be_told_is_told_once_though_its_name_has_one_that_may_not(tmp_path):
+    reason = netns.reason_against()
+    if reason:
+        pytest.skip(reason)
+    with contextlib.closing(netns.Namespace()) as network, network:
+        network.run("ip", "address", "add", "192.0.2.7/32", "dev", "lo")
+        s = Elsewhere(folder=tmp_path)
+        s.network = network
+        with Receiver(at="192.0.2.7") as receiver, s:
+            hook = make(s, receiver.url.replace("192.0.2.7", "receiver.example.org"),
+                        states=["queued"])
+            s.submit(QUICK)
+            tried = until("it was tried", lambda: tries(s, hook))[0]
+            assert (tried["outcome"], tried["status"], tried["message"]) == ("delivered", 204, None)
+            assert receiver.got
 
 
 def test_a_redirect_is_a_failure_and_not_followed(service):
