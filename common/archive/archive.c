@@ -29,6 +29,8 @@ struct pass {
     struct archive *out;
     struct file *files; /* [room], of which `n` are in use; owned */
     int n, room;
+    int most, folders; /* how many folders there may be, and how many were made */
+    struct err clash;  /* why the first file could not be unpacked whose name is taken */
     EVP_MD_CTX *md;
     int fd;         /* of the file being unpacked; -1: none */
     int64_t left;   /* bytes of the file that are still to come */
@@ -53,21 +55,52 @@ static int end_file(struct pass *p, struct err *e)
     return fd >= 0 && close(fd) != 0 ? err_errno(e, ERR_IO, "cannot write '%s'", f->name) : 0;
 }
 
+static int too_many_folders(const struct pass *p, struct err *e)
+{
+    return err_set(e, ERR_TOO_LARGE, "the archive has more than %d folders", p->most);
+}
+
+/* Makes a folder in which a file lies, but not more of them than the archive may have: a name of
+ * 500 bytes can stand for 250. One that is there is not made, nor is one where a file is. */
+static int make_folder(struct pass *p, const char *path, struct err *e)
+{
+    struct stat st;
+    if (lstat(path, &st) == 0 || errno != ENOENT) {
+        return 0;
+    }
+    return ++p->folders > p->most ? too_many_folders(p, e) : proc_mkdirs(path, 0700, e);
+}
+
+/* Makes the folders of `path`, from `into` on. */
+static int make_folders(struct pass *p, char *path, struct err *e)
+{
+    int rc = 0;
+    for (char *slash = strchr(path + strlen(p->into), '/'); rc == 0 && slash;
+         slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        rc = make_folder(p, path, e);
+        *slash = '/';
+    }
+    return rc;
+}
+
+/* A name that another entry has taken is no error here: check_names finds it and reports both. */
 static int create(struct pass *p, const struct file *f, struct err *e)
 {
     char path[PATH_MAX];
     if ((size_t)snprintf(path, sizeof path, "%s/%s", p->into, f->name) >= sizeof path) {
         return err_set(e, ERR_TOO_LARGE, "cannot unpack '%s': its path is too long", f->name);
     }
-    char *slash = strrchr(path, '/');
-    *slash = '\0';
-    int rc = proc_mkdirs(path, 0700, e);
-    *slash = '/';
+    int rc = make_folders(p, path, e);
     if (rc < 0) {
         return rc;
     }
     p->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                  f->executable ? 0700 : 0600);
+    if (p->fd < 0 && (errno == EEXIST || errno == ENOTDIR)) {
+        err_errno(&p->clash, ERR_IO, "cannot unpack '%s'", f->name);
+        return 0;
+    }
     return p->fd < 0 ? err_errno(e, ERR_IO, "cannot unpack '%s'", f->name) : 0;
 }
 
@@ -150,34 +183,50 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct file *)a)->name, ((const struct file *)b)->name);
 }
 
-/* Is one of the folders in this file's path itself a file? */
-static bool is_beneath_file(const struct pass *p, const char *name)
+/* How many first bytes of the name of file i are those of the file before it. */
+static size_t shared_with_before(const struct pass *p, int i)
 {
-    char above[TAR_NAME];
-    snprintf(above, sizeof above, "%s", name);
-    for (char *slash = strrchr(above, '/'); slash; slash = strrchr(above, '/')) {
-        *slash = '\0';
-        const struct file key = {.name = above};
-        if (bsearch(&key, p->files, (size_t)p->n, sizeof *p->files, by_name)) {
-            return true;
-        }
+    const char *name = p->files[i].name, *before = i > 0 ? p->files[i - 1].name : "";
+    size_t n = 0;
+    while (name[n] && name[n] == before[n]) {
+        n++;
     }
-    return false;
+    return n;
 }
 
-static void check_names(const struct pass *p, struct jsonx_problems *problems)
+/* Counts the folders of file i that the file before it is not in, and says whether one of them is
+ * itself a file. Names are in order, so what two files share lies side by side. */
+static bool is_beneath_file(struct pass *p, int i, int *folders)
+{
+    char above[TAR_NAME];
+    size_t shared = shared_with_before(p, i);
+    bool beneath = false;
+    snprintf(above, sizeof above, "%s", p->files[i].name);
+    for (char *slash = strchr(above + shared, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        const struct file key = {.name = above};
+        beneath = beneath || bsearch(&key, p->files, (size_t)p->n, sizeof *p->files, by_name);
+        *slash = '/';
+        ++*folders;
+    }
+    return beneath;
+}
+
+static int check_names(struct pass *p, struct jsonx_problems *problems, struct err *e)
 {
     char pointer[200];
+    int folders = 0;
     for (int i = 0; i < p->n; i++) {
         const char *name = p->files[i].name;
         jsonx_join(pointer, sizeof pointer, "", name);
         if (i > 0 && strcmp(name, p->files[i - 1].name) == 0) {
             jsonx_problem(problems, pointer, "the entry '%.200s' occurs twice", name);
-        } else if (is_beneath_file(p, name)) {
+        } else if (is_beneath_file(p, i, &folders)) {
             jsonx_problem(problems, pointer,
                           "the entry '%.200s' is beneath one that is a plain file", name);
         }
     }
+    return folders > p->most ? too_many_folders(p, e) : 0;
 }
 
 static void sum_up(struct pass *p)
@@ -203,17 +252,21 @@ static int finish(struct pass *p, struct jsonx_problems *problems, struct err *e
         return problems->count > 0 ? 0 : err_set(e, ERR_DATA, "the archive has no file");
     }
     qsort(p->files, (size_t)p->n, sizeof *p->files, by_name);
-    check_names(p, problems);
-    if (problems->count == 0) {
+    int rc = check_names(p, problems, e);
+    if (rc == 0 && problems->count == 0 && p->clash.code) { /* on a disk that takes A for a */
+        *e = p->clash;
+        rc = -(int)e->code;
+    }
+    if (rc == 0 && problems->count == 0) {
         sum_up(p);
     }
-    return 0;
+    return rc;
 }
 
 int archive_read(FILE *from, const char *into, int most, struct archive *out,
                  struct jsonx_problems *problems, struct err *e)
 {
-    struct pass p = {.into = into, .out = out, .fd = -1};
+    struct pass p = {.into = into, .out = out, .most = most, .fd = -1};
     const struct tar_sink sink = {&p, on_entry, on_data};
     memset(out, 0, sizeof *out);
     p.md = EVP_MD_CTX_new();

@@ -32,10 +32,10 @@ struct archive {
     char *manifest; /* text of ARCHIVE_MANIFEST, owned; NULL: there is no such file */
 };
 
-/* Reads an archive of at most `most` files and folders to its end, and unpacks it into the folder
- * `into` (NULL: only reads). `into` must be empty, and nobody else may write there. Every refused
- * entry is a problem; `out` has no digest if there is a problem. Release `out` in any case.
- * Negative: the archive is malformed, or a file cannot be written. */
+/* Reads an archive of at most `most` entries, whose files lie in at most as many folders, to its
+ * end, and unpacks it into the folder `into` (NULL: only reads). `into` must be empty, and nobody
+ * else may write there. Every refused entry is a problem; `out` has no digest if there is one.
+ * Release `out` in any case. Negative: the archive is malformed, or a file cannot be written. */
 int archive_read(FILE *from, const char *into, int most, struct archive *out,
                  struct jsonx_problems *problems, struct err *e);
 /* Unpacks a program's archive that was read before. It must have this digest and no problem. */

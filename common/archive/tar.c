@@ -8,6 +8,7 @@
  */
 #include "common/archive/tar.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,6 +196,19 @@ static bool has_dots(const char *name)
     }
 }
 
+/* Has it a part that no file system takes? */
+static bool has_long_part(const char *name)
+{
+    for (const char *p = name; *p; p += *p == '/') {
+        size_t n = strcspn(p, "/");
+        if (n > NAME_MAX) {
+            return true;
+        }
+        p += n;
+    }
+    return false;
+}
+
 static const char *wrong_with(const char *name, const struct tar_header *h)
 {
     static const struct {
@@ -207,7 +221,7 @@ static const char *wrong_with(const char *name, const struct tar_header *h)
     if (name[text_unsafe(name, strlen(name))]) {
         return "has a name that is not UTF-8, or has control characters";
     }
-    if (strlen(name) >= TAR_NAME) {
+    if (strlen(name) >= TAR_NAME || has_long_part(name)) {
         return "has too long a name";
     }
     if (name[0] == '/') {

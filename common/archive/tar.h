@@ -7,7 +7,7 @@
  *   a malformed archive        an error with the byte where reading ended
  *
  * Names are UTF-8 without unsafe characters (common/text/text.h), relative, without `.` and `..`,
- * shorter than TAR_NAME. A leading "./" is left out.
+ * shorter than TAR_NAME, with parts of at most NAME_MAX bytes. A leading "./" is left out.
  */
 #ifndef COMMON_ARCHIVE_TAR_H
 #define COMMON_ARCHIVE_TAR_H

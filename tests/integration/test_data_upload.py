@@ -107,10 +107,12 @@ def test_what_no_job_could_read_is_refused_by_name_and_leaves_nothing(service):
     assert answer.status_code == 400 and "byte 700" in answer.json()["detail"], answer.text
     answer = upload(service, "outside", packed({"../x.npy": b"1", **stripes()}))
     assert answer.status_code == 422 and any("'../x.npy'" in m for m in errors(answer).values())
+    answer = upload(service, "within", packed(stripes(**{"x.npy/y": "1"})))
+    assert answer.status_code == 422 and list(errors(answer)) == ["/x.npy~1y"], answer.text
     for name in ("", "..", "a/b", ".hidden", "-x", "x" * 65, "a:b", "é"):
         answer = upload(service, name, packed(stripes()))
         assert answer.status_code == 422, (name, answer.text)
-    assert set(listed(service)) & {"torn", "notes", "cut", "outside"} == set()
+    assert set(listed(service)) & {"torn", "notes", "cut", "outside", "within"} == set()
     assert left_behind(service) == [] and not list((service.dir / "datasets").glob("[a-z]*"))
 
 
