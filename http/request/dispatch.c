@@ -69,7 +69,7 @@ static void run(struct request *q)
     err_clear(&e);
     snprintf(context, sizeof(context), "request=%s", q->id);
     log_set_thread_context(context);
-    if (!q->refused && (!q->unsure || gate_check_session(q, &e) == 0)) {
+    if (!q->refused && (q->unsure ? gate_check_session(q, &e) : gate_check_still(q)) == 0) {
         handle(q, &e);
     }
     if (e.code == ERR_UNAVAILABLE) {
@@ -268,13 +268,17 @@ static void keep_body(struct request *q, const char *bytes, size_t n)
 static int take_body(struct request *q, const char *bytes, size_t n)
 {
     if (q->refused) {
+        size_t most = q->body.cap > HTTP_DISCARD_BYTES ? q->body.cap : HTTP_DISCARD_BYTES;
         q->discarded += n;
-        return q->discarded <= HTTP_DISCARD_BYTES ? MHD_YES : MHD_NO;
+        return q->discarded <= most ? MHD_YES : MHD_NO;
     }
     if (q->upload.file) {
         struct err e;
         if (upload_add(&q->upload, bytes, n, &e) < 0) {
             upload_close(&q->upload);
+            if (e.code == ERR_IO) {
+                log_warn("http", "an upload was not kept", "reason=\"%s\"", e.message);
+            }
             gate_refuse(q, &e);
         }
         return MHD_YES;

@@ -144,6 +144,19 @@ int gate_check_session(struct request *q, struct err *e)
     return judge(q, known, e);
 }
 
+int gate_check_still(struct request *q)
+{
+    struct err e;
+    if (request_reads_only(q) || q->match.route->role == ROLE_NONE) {
+        return 0;
+    }
+    if (auth_still(q->server->auth, &q->who)) {
+        return judge(q, 0, &e);
+    }
+    err_set(&e, ERR_UNAUTHORIZED, "the token was revoked or has expired while the request came");
+    return gate_refuse(q, &e);
+}
+
 static bool uploads(const struct request *q)
 {
     return route_uploads(q->match.route);

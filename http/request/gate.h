@@ -17,6 +17,9 @@
 bool gate_pass(struct request *q);
 /* For q->unsure, on a thread that may wait: 0, or -1 and q->reply says why, *e too. */
 int gate_check_session(struct request *q, struct err *e);
+/* Asks once more when the body has come, which may take minutes. Never waits. 0, or the request is
+ * refused. */
+int gate_check_still(struct request *q);
 /* Refuses with *e, or because of its size: -1. What the body has taken is the caller's to free. */
 int gate_refuse(struct request *q, const struct err *e);
 int gate_too_large(struct request *q);

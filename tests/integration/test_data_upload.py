@@ -2,12 +2,16 @@
 trains on one, which cannot be deleted until then."""
 import io
 import os
+import pathlib
+import sys
 
 import pytest
 
-from service import Service
-from test_fetch import png
-from test_program_upload import MIB, TOKENS, digest_of, errors, packed
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lab"))
+from disk import SmallDisk  # noqa: E402
+from service import Service  # noqa: E402
+from test_fetch import png  # noqa: E402
+from test_program_upload import MIB, TOKENS, digest_of, errors, packed  # noqa: E402
 
 np = pytest.importorskip("numpy", reason="python3-numpy is not installed")
 
@@ -131,6 +135,23 @@ def test_a_sample_that_no_job_could_read_is_found_wherever_it_is(service):
     answer = upload(service, "half", packed(pictures))
     assert answer.status_code == 422 and "'dog/03.png'" in answer.json()["detail"], answer.text
     assert delete(service, "pictures").status_code == 204 and left_behind(service) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a small disk is mounted as root only")
+def test_an_upload_that_fills_the_disk_is_told_so_however_long_it_is(tmp_path):
+    """Its connection was closed without an answer once 256 MiB more had come."""
+    with open(tmp_path / "long", "wb") as f:
+        f.truncate(320 << 20)
+    disk = SmallDisk(tmp_path / "small", 24 << 20)
+    try:
+        with Service(folder=disk.path) as s, open(tmp_path / "long", "rb") as long:
+            answer = s.http.post(s.url + "/api/v1/datasets?name=long", data=long, timeout=120,
+                                 headers={"Content-Type": "application/x-tar"})
+            assert answer.status_code == 500 and "No space left" in answer.json()["detail"]
+            assert "make room there" in answer.json()["hint"]
+            assert "an upload was not kept" in s.text()
+    finally:
+        disk.remove()
 
 
 def test_a_refusal_names_the_file_and_no_folder_of_the_service(service):

@@ -146,6 +146,28 @@ static void a_revoked_token_ends_at_once_with_what_it_opened(void **state)
     assert_null(listed(s, t.id));
 }
 
+/* The body of an upload may come for minutes. */
+static void a_token_that_is_revoked_while_a_body_comes_changes_nothing(void **state)
+{
+    struct site *s = *state;
+    char ask[400], out[4096] = "";
+    struct issued_token t = issue(s, "sending", "operator", "");
+    int fd = dial(s);
+    snprintf(ask, sizeof ask,
+             "POST /api/v1/jobs HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nExpect: 100-continue\r\n"
+             "Authorization: Bearer %s\r\nContent-Type: application/json\r\n"
+             "Content-Length: %zu\r\n\r\n",
+             s->port, t.text, strlen(SPEC("late")));
+    assert_true(say(fd, ask));
+    assert_int_equal(hear(fd, "100 Continue", out, sizeof out, 60), 1);
+    withdraw(s, t.id, 204);
+    out[0] = '\0';
+    assert_true(say(fd, SPEC("late")));
+    assert_int_equal(hear(fd, "revoked", out, sizeof out, 60), 1);
+    assert_non_null(strstr(out, "HTTP/1.1 401"));
+    close(fd);
+}
+
 static void a_token_ends_when_its_time_is_over(void **state)
 {
     struct site *s = *state;
@@ -303,6 +325,7 @@ int main(void)
         cmocka_unit_test(a_token_is_shown_once_and_kept_as_a_hash_alone),
         cmocka_unit_test(a_role_that_was_issued_allows_what_it_says),
         cmocka_unit_test(a_revoked_token_ends_at_once_with_what_it_opened),
+        cmocka_unit_test(a_token_that_is_revoked_while_a_body_comes_changes_nothing),
         cmocka_unit_test(a_token_ends_when_its_time_is_over),
         cmocka_unit_test(a_line_of_the_token_file_is_listed_and_not_revoked),
         cmocka_unit_test(a_token_that_is_asked_for_wrongly_is_not_made),
