@@ -84,6 +84,18 @@ static ssize_t take(void *ctx, const char *bytes, size_t n)
     return ferror(stdout) ? 0 : (ssize_t)n; /* if nothing can be written, the transfer ends */
 }
 
+/* Why the stream has ended: a token that is not valid any more, a service that is away, or nothing
+ * that it says. */
+static int why_ended(struct session *s)
+{
+    json_t *who = client_call(&s->client, "GET", "/api/v1/session", NULL, &s->err);
+    if (who) {
+        err_set(&s->err, ERR_UNAVAILABLE, "%s ended the stream of events", s->client.url);
+    }
+    json_decref(who);
+    return -(int)s->err.code;
+}
+
 int command_events(struct session *s)
 {
     struct listening l = {.json = s->json};
@@ -108,7 +120,7 @@ int command_events(struct session *s)
         err_clear(&s->err);
         rc = 0; /* main.c reports it */
     } else if (!stream || rc == 0) {
-        rc = err_set(&s->err, ERR_UNAVAILABLE, "%s ended the stream of events", s->client.url);
+        rc = why_ended(s);
     }
     buf_release(&l.line);
     buf_release(&path);

@@ -182,7 +182,7 @@ static int seen(void *ctx, const json_t *job)
     return obey_signals(f);
 }
 
-/* The service is away, and what becomes of the job is not known here. */
+/* The service is away or asks for another token; what becomes of the job is not known here. */
 static void tell_lost(const struct follow *f)
 {
     if (first_signal && !f->cancelled) {
@@ -207,7 +207,7 @@ int follow_job(struct session *s, const char *id, struct followed *last)
         buf_init(&f.tails[i].rest, REST_BYTES);
     }
     int status = watch_job(s, id, &how);
-    if (status == -ERR_UNAVAILABLE) {
+    if (status == -ERR_UNAVAILABLE || status == -ERR_UNAUTHORIZED) {
         tell_lost(&f);
     }
     for (int i = 0; i < RANKS_MOST; i++) {

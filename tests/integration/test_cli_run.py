@@ -283,6 +283,31 @@ def test_a_job_that_another_cancels_ends_with_a_status_of_its_own(service, progr
     assert finish(process)[2] == 4
 
 
+def test_a_job_that_another_deletes_ends_with_a_status_of_its_own(service, program):
+    process = start(program / "counting.py", *LONG, service=service)
+    id = process.stdout.readline().strip()
+    service.steps(id, 5)
+    process.send_signal(signal.SIGSTOP)  # it does not see that the job is cancelled
+    assert service.post(f"jobs/{id}/cancel").ok
+    service.wait(id, "cancelled")
+    assert service.ask("DELETE", f"jobs/{id}").status_code == 204
+    process.send_signal(signal.SIGCONT)
+    _, err, status = finish(process)
+    assert status == 6 and f"there is no job '{id}'" in err
+
+
+def test_a_token_that_is_revoked_leaves_the_job_and_says_so(service, program):
+    made = service.post("tokens", {"name": "rita", "role": "programs"}).json()
+    process = start(program / "counting.py", *LONG, service=service, EVENSTEP_TOKEN=made["token"])
+    id = process.stdout.readline().strip()
+    service.steps(id, 5)
+    assert service.ask("DELETE", f"tokens/{made['id']}").status_code == 204
+    _, err, status = finish(process)
+    assert status == 7 and "token is not known" in err and f"`evenstep watch {id}`" in err, err
+    assert service.job(id)["state"] == "running"
+    assert service.post(f"jobs/{id}/cancel").ok
+
+
 def test_a_service_without_leave_says_so(program):
     with Service() as s:
         out, err, status = run(program / "counting.py", service=s)

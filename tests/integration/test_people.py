@@ -1,11 +1,14 @@
 """Many people on one service: tokens, owners of jobs and the audit, by the command line."""
 import json
+import os
 import signal
+import subprocess
 
 import pytest
 import requests
 
-from service import Service, spec, until
+from command import EVENSTEP
+from service import PATIENCE, Service, spec, until
 from test_cli import run
 
 
@@ -44,6 +47,23 @@ def test_a_token_is_created_listed_and_revoked(service):
     assert as_user(service, token, "whoami")[2] == 7
     _, err, status = run("token", "revoke", one["id"], service=service)
     assert status == 6 and "`evenstep token list` shows them" in err
+
+
+def test_events_that_end_with_their_token_say_so(service):
+    token = issue(service, "evan", "--role", "viewer")
+    listens = subprocess.Popen(
+        [EVENSTEP, "events"], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env={**os.environ, "EVENSTEP_URL": service.url, "EVENSTEP_TOKEN": token})
+    try:
+        job = service.submit(spec(workers=1, epochs=100000))
+        assert listens.stdout.readline()
+        one = next(t for t in listed(service) if t["name"] == "evan")
+        assert run("token", "revoke", one["id"], service=service)[2] == 0
+        _, err = listens.communicate(timeout=60 * PATIENCE)
+        assert listens.returncode == 7 and "token is not known" in err, err
+    finally:
+        listens.kill()
+    assert service.post(f"jobs/{job}/cancel").ok
 
 
 def test_a_token_command_that_is_used_wrongly_says_how(service):

@@ -139,8 +139,10 @@ static const char stream[] =
 static void events_are_a_line_each_until_the_service_ends_them(void **state)
 {
     answers(200, stream);
+    answers(200, "{\"role\": \"viewer\"}");
     run("events", ID);
     assert_asked(0, "GET /api/v1/events?job=" ID);
+    assert_asked(1, "GET /api/v1/session");
     assert_int_equal(ran.status, 3);
     assert_said(ran.err, "ended the stream of events");
     assert_string_equal(ran.out, "job         " ID
@@ -150,6 +152,7 @@ static void events_are_a_line_each_until_the_service_ends_them(void **state)
     service_close(state);
     assert_int_equal(service_open(state), 0);
     answers(200, stream);
+    answers(200, "{\"role\": \"viewer\"}");
     run("events", "--json");
     assert_asked(0, "GET /api/v1/events");
     char *second = strchr(ran.out, '\n');
