@@ -62,8 +62,8 @@ struct engine_ops {
      * the number of samples that it really had. With `open` it also sets sum->leaves, or
      * sum->absent if that is unknown. */
     int (*evaluate)(struct engine *g, struct work *w, struct dev_result *sum, struct err *e);
-    /* What a user's program has measured by itself since the last call, in a run whose strategy
-     * asks for no evaluation; *n: its samples, 0: nothing. last: no step follows, so the call waits
+    /* One evaluation that a user's program has made by itself, in a run whose strategy asks for
+     * none; *n: its samples, 0: there is no further one. last: no step follows, so the call waits
      * for what the program does after the last one. May be NULL. */
     int (*measured)(struct engine *g, bool last, struct dev_result *sum, int64_t *n, struct err *e);
     /* As rank_env.own_state, after the last step. NULL: there is none. */

@@ -59,7 +59,7 @@ static int evaluate(struct engine *base, struct work *w, struct dev_result *sum,
     sum->leaves = g->doing == HELD && g->held_at == WIRE_LEAVE;
     sum->absent = g->lost || g->answered < 0; /* it has just come back */
     sum->anew = g->p->incarnation > 0;
-    w->eval_count = metrics_take_result(&g->metrics, sum);
+    w->eval_count = metrics_take_newest(&g->metrics, sum);
     return 0;
 }
 
@@ -153,13 +153,14 @@ static int evaluate_last(struct program_engine *g, struct err *e)
     return rc;
 }
 
-/* Under a server: gives what the program has measured of the weights that it was given. */
+/* Under a server: gives one evaluation that the program has made of the weights that it was given,
+ * the oldest first. */
 static int measured(struct engine *base, bool last, struct dev_result *sum, int64_t *n,
                     struct err *e)
 {
     struct program_engine *g = of(base);
     int rc = last && base->test_samples == 0 && g->number >= 0 ? evaluate_last(g, e) : 0;
-    *n = rc >= 0 && base->test_samples == 0 ? metrics_take_result(&g->metrics, sum) : 0;
+    *n = rc >= 0 && base->test_samples == 0 ? metrics_take_oldest(&g->metrics, sum) : 0;
     return rc;
 }
 

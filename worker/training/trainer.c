@@ -45,17 +45,23 @@ static int check_finite(const struct trainer *t, const struct work *w, const str
     return -ERR_NOT_FINITE;
 }
 
-/* Tells what a user's program evaluated by itself; under a server it travels apart from the
- * gradients. */
+/* Tells each evaluation that a user's program made by itself; under a server they travel apart from
+ * the gradients. */
 static int tell_measured(struct trainer *t, bool last, struct err *e)
 {
     const struct engine_ops *ops = t->engine->ops;
     struct dev_result sum = {.finite = true};
     struct work w = {.action = DO_EVALUATE};
-    int rc = ops->measured ? ops->measured(t->engine, last, &sum, &w.eval_count, e) : 0;
-    return rc < 0 || w.eval_count == 0 || !t->rank.measures
-               ? rc
-               : t->strategy->ops->on_evaluated(t->strategy, &w, &sum, e);
+    int rc = 0;
+    while (ops->measured && (rc = ops->measured(t->engine, last, &sum, &w.eval_count, e)) >= 0 &&
+           w.eval_count > 0) {
+        rc = t->rank.measures ? t->strategy->ops->on_evaluated(t->strategy, &w, &sum, e) : 0;
+        if (rc < 0) {
+            return rc;
+        }
+        last = false; /* it has waited */
+    }
+    return rc;
 }
 
 /* Is this the lowest remaining rank? */

@@ -22,26 +22,81 @@ static void an_evaluation_is_told_once_as_sums_over_its_samples(void **state)
     struct metrics m;
     struct dev_result sum = {0};
     metrics_init(&m);
-    assert_int_equal(metrics_take_result(&m, &sum), 0);
+    assert_int_equal(metrics_take_oldest(&m, &sum), 0);
     take(&m, "{\"test_accuracy\": 0.75, \"test_loss\": 0.5, \"other\": 3}");
-    assert_int_equal(metrics_take_result(&m, &sum), METRICS_SAMPLES);
+    assert_int_equal(metrics_take_oldest(&m, &sum), METRICS_SAMPLES);
     assert_int_equal(sum.correct, 3 * METRICS_SAMPLES / 4);
     assert_true(sum.loss == 0.5 * METRICS_SAMPLES);
-    assert_int_equal(metrics_take_result(&m, &sum), 0);
+    assert_int_equal(metrics_take_oldest(&m, &sum), 0);
 }
 
-static void one_figure_is_enough_and_the_newest_counts(void **state)
+static void one_figure_is_enough(void **state)
 {
     struct metrics m;
     struct dev_result sum = {.loss = 7, .correct = 7};
     metrics_init(&m);
-    take(&m, "{\"test_accuracy\": 0.5}");
     take(&m, "{\"test_accuracy\": 0.25}");
-    assert_int_equal(metrics_take_result(&m, &sum), METRICS_SAMPLES);
+    assert_int_equal(metrics_take_oldest(&m, &sum), METRICS_SAMPLES);
     assert_true(sum.correct == METRICS_SAMPLES / 4 && isnan(sum.loss)); /* not told */
     take(&m, "{\"test_loss\": 2}");
-    assert_int_equal(metrics_take_result(&m, &sum), METRICS_SAMPLES);
+    assert_int_equal(metrics_take_oldest(&m, &sum), METRICS_SAMPLES);
     assert_true(sum.correct < 0 && sum.loss == 2.0 * METRICS_SAMPLES);
+}
+
+/* The next evaluation has this accuracy and loss, in whole numbers. */
+static void next_is(struct metrics *m, int accuracy, int loss)
+{
+    struct dev_result sum = {0};
+    assert_int_equal(metrics_take_oldest(m, &sum), METRICS_SAMPLES);
+    assert_int_equal(sum.correct, accuracy * METRICS_SAMPLES);
+    assert_true(sum.loss == loss * (double)METRICS_SAMPLES);
+}
+
+static void each_evaluation_waits_until_it_is_taken(void **state)
+{
+    struct metrics m;
+    struct dev_result sum;
+    metrics_init(&m);
+    take(&m, "{\"test_accuracy\": 1, \"test_loss\": 2}");
+    take(&m, "{\"test_accuracy\": 3, \"test_loss\": 4}");
+    take(&m, "{\"test_loss\": 6}"); /* two logs may make one evaluation */
+    take(&m, "{\"test_accuracy\": 5}");
+    next_is(&m, 1, 2);
+    next_is(&m, 3, 4);
+    take(&m, "{\"test_accuracy\": 7}");
+    take(&m, "{\"test_loss\": 8}");
+    next_is(&m, 5, 6);
+    next_is(&m, 7, 8);
+    assert_int_equal(metrics_take_oldest(&m, &sum), 0);
+}
+
+static void the_newest_may_be_all_that_is_asked_for(void **state)
+{
+    struct metrics m;
+    struct dev_result sum = {0};
+    metrics_init(&m);
+    assert_int_equal(metrics_take_newest(&m, &sum), 0);
+    take(&m, "{\"test_accuracy\": 0.5}");
+    take(&m, "{\"test_accuracy\": 0.25}");
+    assert_int_equal(metrics_take_newest(&m, &sum), METRICS_SAMPLES);
+    assert_true(sum.correct == METRICS_SAMPLES / 4);
+    assert_int_equal(metrics_take_newest(&m, &sum), 0);
+}
+
+static void of_very_many_the_oldest_are_dropped(void **state)
+{
+    struct metrics m;
+    struct dev_result sum;
+    char text[64];
+    metrics_init(&m);
+    for (int i = 0; i < METRICS_WAITING + 2; i++) {
+        snprintf(text, sizeof text, "{\"test_accuracy\": %d, \"test_loss\": %d}", i, 2 * i);
+        take(&m, text);
+    }
+    for (int i = 2; i < METRICS_WAITING + 2; i++) {
+        next_is(&m, i, 2 * i);
+    }
+    assert_int_equal(metrics_take_oldest(&m, &sum), 0);
 }
 
 static void what_is_no_figure_measures_nothing(void **state)
@@ -57,10 +112,10 @@ static void what_is_no_figure_measures_nothing(void **state)
     metrics_init(&m);
     for (size_t i = 0; i < sizeof logs / sizeof *logs; i++) {
         take(&m, logs[i]);
-        assert_int_equal(metrics_take_result(&m, &sum), 0);
+        assert_int_equal(metrics_take_oldest(&m, &sum), 0);
     }
     metrics_take(&m, -1); /* it came without a descriptor */
-    assert_int_equal(metrics_take_result(&m, &sum), 0);
+    assert_int_equal(metrics_take_oldest(&m, &sum), 0);
 }
 
 static void a_figure_that_is_not_finite_hides_no_other(void **state)
@@ -69,10 +124,10 @@ static void a_figure_that_is_not_finite_hides_no_other(void **state)
     struct dev_result sum = {0};
     metrics_init(&m);
     take(&m, "{\"test_loss\": \"nan\", \"gap\": \"-inf\", \"test_accuracy\": 0.5}");
-    assert_int_equal(metrics_take_result(&m, &sum), METRICS_SAMPLES);
+    assert_int_equal(metrics_take_oldest(&m, &sum), METRICS_SAMPLES);
     assert_true(isnan(sum.loss) && sum.correct == METRICS_SAMPLES / 2);
     take(&m, "{\"test_loss\": \"inf\", \"test_accuracy\": \"nan\"}");
-    assert_int_equal(metrics_take_result(&m, &sum), METRICS_SAMPLES);
+    assert_int_equal(metrics_take_oldest(&m, &sum), METRICS_SAMPLES);
     assert_true(isinf(sum.loss) && sum.correct < 0);
 }
 
@@ -80,7 +135,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_evaluation_is_told_once_as_sums_over_its_samples),
-        cmocka_unit_test(one_figure_is_enough_and_the_newest_counts),
+        cmocka_unit_test(one_figure_is_enough),
+        cmocka_unit_test(each_evaluation_waits_until_it_is_taken),
+        cmocka_unit_test(the_newest_may_be_all_that_is_asked_for),
+        cmocka_unit_test(of_very_many_the_oldest_are_dropped),
         cmocka_unit_test(what_is_no_figure_measures_nothing),
         cmocka_unit_test(a_figure_that_is_not_finite_hides_no_other),
     };

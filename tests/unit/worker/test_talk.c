@@ -19,7 +19,7 @@ static void what_it_may_say_at_any_time_is_heard_aside(void **state)
     OK(talk_hear(&rank.g, &m, &err_));
     assert_true(m.type == WIRE_BEGIN && m.slice.number == 1);
     assert_true(rank.p.epochs == 7);
-    assert_true(metrics_take_result(&rank.g.metrics, &sum) > 0);
+    assert_true(metrics_take_oldest(&rank.g.metrics, &sum) > 0);
     assert_true(sum.correct == METRICS_SAMPLES / 2);
     end();
 }

@@ -12,25 +12,44 @@
 
 enum { TEXT_BYTES = 1 << 20 };
 
-static void forget(struct metrics *m)
-{
-    *m = (struct metrics){.accuracy = NAN, .loss = NAN};
-}
-
 void metrics_init(struct metrics *m)
 {
-    forget(m);
+    m->n = 0;
+}
+
+static void drop_oldest(struct metrics *m)
+{
+    m->n--;
+    memmove(m->waiting, m->waiting + 1, (size_t)m->n * sizeof *m->waiting);
+}
+
+/* The evaluation that a figure belongs to: the newest, or the next one if the newest `has` it. */
+static struct measured *evaluation_of(struct metrics *m, bool accuracy)
+{
+    struct measured *newest = m->n > 0 ? &m->waiting[m->n - 1] : NULL;
+    if (newest && !(accuracy ? newest->has_accuracy : newest->has_loss)) {
+        return newest;
+    }
+    if (m->n == METRICS_WAITING) {
+        log_warn("program", "the oldest of many evaluations in one step is dropped", "most=%d",
+                 METRICS_WAITING);
+        drop_oldest(m);
+    }
+    m->waiting[m->n] = (struct measured){.accuracy = NAN, .loss = NAN};
+    return &m->waiting[m->n++];
 }
 
 static void take_number(struct metrics *m, const char *name, double value)
 {
     log_info("program", "metric", "name=\"%.60s\" value=%.9g", name, value);
     if (strcmp(name, "test_accuracy") == 0) {
-        m->accuracy = value;
-        m->measured = true;
+        struct measured *of = evaluation_of(m, true);
+        of->accuracy = value;
+        of->has_accuracy = true;
     } else if (strcmp(name, "test_loss") == 0) {
-        m->loss = value;
-        m->measured = true;
+        struct measured *of = evaluation_of(m, false);
+        of->loss = value;
+        of->has_loss = true;
     }
 }
 
@@ -75,14 +94,26 @@ void metrics_take(struct metrics *m, int fd)
     }
 }
 
-int64_t metrics_take_result(struct metrics *m, struct dev_result *sum)
+static int64_t as_sums(const struct measured *of, struct dev_result *sum)
 {
-    if (!m->measured) {
-        return 0;
-    }
-    sum->loss = m->loss * METRICS_SAMPLES;
-    sum->correct =
-        isfinite(m->accuracy) ? (int64_t)llround(m->accuracy * METRICS_SAMPLES) : -METRICS_SAMPLES;
-    forget(m);
+    sum->loss = of->loss * METRICS_SAMPLES;
+    sum->correct = isfinite(of->accuracy) ? (int64_t)llround(of->accuracy * METRICS_SAMPLES)
+                                          : -METRICS_SAMPLES;
     return METRICS_SAMPLES;
+}
+
+int64_t metrics_take_oldest(struct metrics *m, struct dev_result *sum)
+{
+    int64_t samples = m->n > 0 ? as_sums(&m->waiting[0], sum) : 0;
+    if (samples > 0) {
+        drop_oldest(m);
+    }
+    return samples;
+}
+
+int64_t metrics_take_newest(struct metrics *m, struct dev_result *sum)
+{
+    int64_t samples = m->n > 0 ? as_sums(&m->waiting[m->n - 1], sum) : 0;
+    m->n = 0;
+    return samples;
 }

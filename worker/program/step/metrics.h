@@ -13,19 +13,27 @@
 
 /* Of the test set, as a strategy counts it: a program says means and not how many samples, so a
  * rank that measured stands for so many. A float holds their sum over 16 ranks exactly. */
-enum { METRICS_SAMPLES = 1 << 20 };
+enum { METRICS_SAMPLES = 1 << 20, METRICS_WAITING = 64 };
 
+/* The evaluations that nobody has taken yet, the oldest first. An evaluation has each figure once:
+ * a second test_accuracy begins the next evaluation. A program logs several between two of its
+ * steps where the others had all the samples of an epoch. */
 struct metrics {
-    bool measured;
-    double accuracy, loss; /* that were told since the last evaluation; NaN: not told */
+    int n;
+    struct measured {
+        double accuracy, loss; /* NaN: not told */
+        bool has_accuracy, has_loss;
+    } waiting[METRICS_WAITING];
 };
 
 void metrics_init(struct metrics *m);
 /* A JSON object of numbers, and of "nan", "inf", "-inf"; fd is closed. */
 void metrics_take(struct metrics *m, int fd);
-/* An evaluation: fills sums as of METRICS_SAMPLES samples and returns that number, or 0 if the
- * program has measured nothing since the last one. A loss that is NaN or infinite stays so; an
- * accuracy that is, or was not told, is a negative sum. */
-int64_t metrics_take_result(struct metrics *m, struct dev_result *sum);
+/* The oldest evaluation that waits, as sums over METRICS_SAMPLES samples: returns that number, or 0
+ * if none waits. A loss that is NaN or infinite stays so; an accuracy that is, or was not told, is
+ * a negative sum. */
+int64_t metrics_take_oldest(struct metrics *m, struct dev_result *sum);
+/* The newest one, in the same way; older ones are dropped. */
+int64_t metrics_take_newest(struct metrics *m, struct dev_result *sum);
 
 #endif
