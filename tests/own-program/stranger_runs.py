@@ -18,6 +18,7 @@ PROGRAMS = {
     "amp": (96, 5e-3),
     "annotated": (32, 2e-5),
     "averaged": (96, 2e-5),
+    "bare_lookahead": (32, 2e-5),
     "boxes": (32, 2e-5),
     "by_hand": (96, 2e-6),
     "chosen_mean": (32, 2e-5),
@@ -121,7 +122,7 @@ def on_ranks(nursery, name, folder, sizes, strategy, **more):
     command = nursery.command("strangers.run", name, folder / "rank")
     done = run_local(command, sizes, strategy, folder, ["--out", str(folder / "job")],
                      **more)
-    assert done.returncode == 0, done.stderr[-4000:]
+    assert done.returncode == 0, (done.returncode, done.stderr[-4000:])
     return done, [dict(np.load(folder / f"rank-{i}.npz")) for i in range(len(sizes))]
 
 

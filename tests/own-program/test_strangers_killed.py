@@ -297,9 +297,10 @@ def test_a_server_steps_at_the_rate_of_an_optimizer_that_was_made_since(torch_pr
 
 
 @pytest.mark.parametrize("at", [5, 8])
-def test_an_optimizer_within_another_comes_back_with_its_state_and_rate(torch_programs,
-                                                                       run_programs, tmp_path, at):
-    run_killed(torch_programs, run_programs, "lookahead", tmp_path, at, "backward")
+@pytest.mark.parametrize("name", ["lookahead", "bare_lookahead"])
+def test_an_optimizer_within_another_comes_back_with_its_state_and_rate(
+        torch_programs, run_programs, tmp_path, name, at):
+    run_killed(torch_programs, run_programs, name, tmp_path, at, "backward")
 
 
 def test_one_that_has_added_a_group_since_comes_back_with_it(torch_programs, run_programs,

@@ -122,6 +122,14 @@ def test_batches_of_a_sampler_of_the_programs_own_are_shared_out(torch_programs,
         assert {n // 32 for n in mine + others} == {firsts[batch]}
 
 
+def test_a_loader_that_keeps_its_place_is_as_pytorchs(torch_programs, run_programs):
+    """torchdata's StatefulDataLoader was refused."""
+    job = run_programs(torch_programs, "torch_cases", "stateful", SHARES, epochs=3)
+    once_an_epoch(job)
+    assert job.results[0]["sizes"].tolist() == ([20] * 6 + [5]) * 3
+    assert job.sides[0].about["shuffle"]
+
+
 def test_a_batch_norm_bears_a_slice_of_one_sample(torch_programs, run_programs):
     """It comes twice, and counts once."""
     case = "batch_norm_of_one"
@@ -137,9 +145,11 @@ def test_a_loader_that_cannot_be_shared_out_is_refused(torch_programs, run_progr
         "the loader's class Gathers loads batches in a way of its own",
         "the loader makes no batches (batch_size=None)",
         "the data set is iterable: prepare(…, shard=function) says",
+        "the loader has a batch sampler of its own (Endless) without a length",
+        "the loader has a batch sampler of its own (Mixed), which gives no sample in batch 0",
         "the data set is iterable and has no length: prepare(…, samples=n) says",
     ]
-    assert [a.startswith(b) for a, b in zip(said, sentences)] == [True] * 4
+    assert [a.startswith(b) for a, b in zip(said, sentences)] == [True] * 6
 
 
 def test_what_other_packages_made_is_refused_with_what_to_write(torch_programs, run_programs):
@@ -174,12 +184,31 @@ def test_batches_of_unequal_sizes_are_shared_out(torch_programs, run_programs):
         assert [s["weight"] or s["samples"] for s in side.steps] == of_rank
 
 
-@pytest.mark.parametrize("case, says", [
-    ("more_batches", "with 5 batches in this epoch and 4 in the first one"),
-    ("larger_batches", "of which batch 1 has 64 samples, and those of its first epoch have up to")])
-def test_batches_that_no_epoch_before_had_are_refused(torch_programs, run_programs, case, says):
-    job = run_programs(torch_programs, "torch_cases", case, [1], epochs=3, fails=True)
-    assert job.codes == [1] and says in job.logs[0]
+@pytest.mark.parametrize("case", ["mixed_batches", "mixed_equal_batches"])
+def test_an_epoch_of_other_batches_has_each_sample_once(torch_programs, run_programs, case):
+    """As many steps as the first one, whose batches are at most as large."""
+    job = run_programs(torch_programs, "torch_cases", case, SHARES, epochs=3)
+    ours, theirs = (r["seen"].astype(int).tolist() for r in job.results)
+    sizes = [r["sizes"].tolist() for r in job.results]
+    for i in range(0, 12, 4):
+        mine, others = sum(sizes[0][:i]), sum(sizes[1][:i])
+        of_epoch = ours[mine:sum(sizes[0][:i + 4])] + theirs[others:sum(sizes[1][:i + 4])]
+        assert sorted(of_epoch) == list(range(100))
+    assert len(sizes[0]) == 12 and max(map(sum, zip(*sizes))) <= 32
+    assert all("Mixed has made 5 batches of up to 20 samples" in log for log in job.logs)
+    for side, of_rank in zip(job.sides, sizes):
+        assert [s["weight"] or s["samples"] for s in side.steps] == of_rank
+
+
+def test_batches_are_cut_and_put_together_whatever_their_sizes(torch_programs, run_programs):
+    job = run_programs(torch_programs, "torch_cases", "fits")
+    assert 500 < job.results[0]["refused"] < 2500
+
+
+def test_an_epoch_of_more_samples_than_the_first_had_is_refused(torch_programs, run_programs):
+    job = run_programs(torch_programs, "torch_cases", "larger_epochs", [1], epochs=3, fails=True)
+    assert job.codes == [1]
+    assert "130 samples in this epoch and 4 batches of up to 32 in the first one" in job.logs[0]
 
 
 def test_a_sampler_that_gives_less_than_it_says_is_told_so(torch_programs, run_programs):

@@ -1,11 +1,15 @@
 """Cases of the data: loaders, samplers, workers, loops that are left early."""
 
+import random
+from itertools import accumulate, chain
+
 import numpy as np
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import evenstep
+from evenstep.torch.samples.fitted import fit
 from evenstep.torch.samples.order import WINDOW, order_of
 
 from .parts import data, leave
@@ -26,6 +30,7 @@ def _tell_batches(output, loader, **options):
             model(x).mean().backward()
             opt.step()
     leave(output, model, sizes=sizes, seen=np.concatenate(seen), length=len(loader))
+    return loader
 
 
 def numbers(n=200):
@@ -157,6 +162,44 @@ class Gathers(DataLoader):
         return ((x / 200,) for (x,) in super()._get_iterator())
 
 
+class OfTorchdata:
+    __module__ = "torchdata.stateful_dataloader.stand_in"
+
+
+class RandomSampler(OfTorchdata, torch.utils.data.RandomSampler):
+    __module__ = OfTorchdata.__module__
+
+
+class BatchSampler(OfTorchdata, torch.utils.data.BatchSampler):
+    __module__ = OfTorchdata.__module__
+
+
+class StatefulDataLoader(OfTorchdata, DataLoader):
+    """As torchdata's: it makes its samplers and iterators itself, and knows its place."""
+
+    __module__ = OfTorchdata.__module__
+
+    def __init__(self, dataset, batch_size, **options):
+        batches = BatchSampler(RandomSampler(dataset), batch_size, False)
+        super().__init__(dataset, batch_sampler=batches, **options)
+
+    def _get_iterator(self):
+        return super()._get_iterator()
+
+    def __iter__(self):
+        return self._get_iterator()
+
+    def state_dict(self):
+        raise NotImplementedError
+
+    load_state_dict = state_dict
+
+
+def stateful(output):
+    loader = _tell_batches(output, StatefulDataLoader(numbers(), 32, num_workers=2))
+    loader.load_state_dict(loader.state_dict())
+
+
 class ShortSampler(torch.utils.data.Sampler):
     def __len__(self):
         return 200
@@ -191,28 +234,69 @@ def uneven_batches(output):
     _tell_batches(output, DataLoader(numbers(), batch_sampler=Buckets(100, 32, uneven=True)))
 
 
-class MoreOfThem(Buckets):
-    """More batches in each epoch, or a larger one."""
+class Mixed(torch.utils.data.Sampler):
+    """Batches of these sizes, others in each epoch: what is left of 100 samples comes last."""
 
-    def __init__(self, larger):
-        super().__init__(100, 32, uneven=True)
-        self.larger, self.epochs = larger, 0
+    def __init__(self, sizes, samples=100):
+        self.sizes, self.samples, self.epoch = sizes, samples, 0
 
-    def __len__(self):
-        return super().__len__() + (0 if self.larger else self.epochs)
+    def set_epoch(self, epoch):
+        self.epoch = epoch
 
     def __iter__(self):
-        self.epochs += 1
-        for batch in super().__iter__():
-            yield batch * (self.epochs if self.larger else 1)
+        order = torch.randperm(self.samples).tolist()
+        for size in self.sizes[self.epoch]:
+            yield order[:size]
+            order = order[size:]
+        yield order
 
 
-def more_batches(output):
-    _tell_batches(output, DataLoader(numbers(), batch_sampler=MoreOfThem(False)))
+def mixed_batches(output):
+    """More batches, fewer and larger ones, without a length."""
+    sizes = [[32, 20, 30], [20, 20, 20, 20], [50]]
+    _tell_batches(output, DataLoader(numbers(), batch_sampler=Mixed(sizes)))
 
 
-def larger_batches(output):
-    _tell_batches(output, DataLoader(numbers(), batch_sampler=MoreOfThem(True)))
+def mixed_equal_batches(output):
+    """The first epoch's are equal but for the last."""
+    sizes = [[32, 32, 32], [20, 20, 20, 20], [25, 25, 25]]
+    _tell_batches(output, DataLoader(numbers(), batch_sampler=Mixed(sizes)))
+
+
+class Larger(Mixed):
+    def set_epoch(self, epoch):
+        self.samples = 100 + 30 * epoch
+
+
+def larger_epochs(output):
+    _tell_batches(output, DataLoader(numbers(), batch_sampler=Larger([[32, 20, 30]])))
+
+
+class Endless(Mixed):
+    def __iter__(self):
+        while True:
+            yield from super().__iter__()
+
+
+def fits(output):
+    """fit() of batches of all sizes to places of all kinds."""
+    draw, refused = random.Random(1), 0
+    for _ in range(3000):
+        most = draw.randint(1, 7)
+        last = most if draw.random() < 0.6 else draw.randint(1, most)
+        places = [most] * draw.randint(0, 7) + [last]
+        ends = [0, *accumulate(draw.randint(1, 9) for _ in range(draw.randint(1, 10)))]
+        batches = [list(range(a, b)) for a, b in zip(ends, ends[1:])]
+        try:
+            fitted = fit([list(batch) for batch in batches], places)
+        except ValueError:
+            assert not len(places) <= ends[-1] <= sum(places)
+            refused += 1
+            continue
+        assert [len(b) <= n for b, n in zip(fitted, places, strict=True)] == [True] * len(places)
+        assert sorted(chain(*fitted)) == list(range(ends[-1]))
+        assert fitted == batches or [len(b) for b in batches] != places
+    np.savez(output + ".npz", refused=refused)
 
 
 def short_sampler(output):
@@ -253,11 +337,13 @@ def refused_loaders(output):
         Gathers(numbers(), batch_size=32),
         DataLoader(numbers(), batch_size=None),
         DataLoader(Lines(), batch_size=32),
+        DataLoader(numbers(), batch_sampler=Endless([[32, 32, 32]])),
+        DataLoader(numbers(), batch_sampler=Mixed([[0, 32]])),
         DataLoader(Lines(), batch_size=32),
     ]
-    for i, loader in enumerate(own):
+    for loader in own:
         try:
-            about_loader(loader, None if i < 3 else list, None)
+            about_loader(loader, None if loader is not own[-1] else list, None)
         except evenstep.Error as e:
             print(e)
 

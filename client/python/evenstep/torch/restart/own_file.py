@@ -12,6 +12,8 @@ loop that knows nothing of the run's epoch is refused; one program of several en
 others, which they notice.
 """
 
+import torch
+
 _TOLD = (
     "this program has loaded a state of its optimizer, and the run goes on in epoch %d with the "
     "parameters and the states of now: a loop that begins at the epoch of a file (`range(start, "
@@ -20,13 +22,21 @@ _TOLD = (
 )
 
 
+def _within(optimizer):
+    """The optimizers that it steps, as Lookahead does. Such a one may not have called
+    Optimizer.__init__, and then has no hooks; the inner one's state is loaded with its own."""
+    return [value for value in vars(optimizer).values() if isinstance(value, torch.optim.Optimizer)]
+
+
 class OwnFile:
     def __init__(self, run, optimizers, schedulers, by_first):
         """by_first: whether the run's first process had one; None: this is the first process."""
         self.run, self.by_first = run, by_first
         self.loaded = False
         for optimizer in optimizers:
-            optimizer.register_load_state_dict_post_hook(self._look)
+            for one in (optimizer, *_within(optimizer)):
+                if hasattr(one, "_optimizer_load_state_dict_post_hooks"):
+                    one.register_load_state_dict_post_hook(self._look)
         began = any(getattr(s, "last_epoch", 0) > 0 for s in schedulers)
         if began or any(optimizer.state for optimizer in optimizers):
             self._look()

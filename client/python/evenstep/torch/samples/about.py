@@ -7,6 +7,12 @@ from ...run import Error
 from .batches import row_of
 
 
+def is_stateful(thing):
+    """Whether it is torchdata's StatefulDataLoader, or a sampler that it makes. Those load the
+    batches that PyTorch's would, and keep their place; here the run keeps it."""
+    return type(thing).__module__.startswith("torchdata.stateful_dataloader")
+
+
 def _prefetches(loader):
     return loader.num_workers * (loader.prefetch_factor or 2) if loader.num_workers else 0
 
@@ -19,7 +25,7 @@ def sampler_of(loader):
             "the loader makes no batches (batch_size=None): give it a batch_size, which is the "
             "global batch"
         )
-    if type(batches) is not BatchSampler:
+    if type(batches) is not BatchSampler and not is_stateful(batches):
         row = row_of(loader)
         return row.size, row
     if isinstance(batches.sampler, DistributedSampler):
@@ -34,14 +40,15 @@ def sampler_of(loader):
 def is_permutation(sampler):
     """Does it give each sample of the data set once, in any order? The service then draws the
     order."""
-    plain = type(sampler) is RandomSampler and not sampler.replacement
+    known = type(sampler) is RandomSampler or is_stateful(sampler)
+    plain = known and isinstance(sampler, RandomSampler) and not sampler.replacement
     return plain and sampler.num_samples == len(sampler.data_source)
 
 
 def drops_last(loader):
     """Does it drop the last batch? Another batch sampler has already dropped it."""
     batches = loader.batch_sampler
-    if batches is None or type(batches) is BatchSampler:
+    if batches is None or type(batches) is BatchSampler or is_stateful(batches):
         return bool(getattr(batches, "drop_last", loader.drop_last))
     return False
 
@@ -57,7 +64,8 @@ def refuse_class(loader):
 def about_loader(loader, shard, samples):
     """What the rank hears about the data; see evenstep.h's struct es_about."""
     about = {"ahead": _prefetches(loader) + 1}
-    if type(loader)._get_iterator is not DataLoader._get_iterator:
+    own = type(loader)._get_iterator is not DataLoader._get_iterator
+    if own and not is_stateful(loader):
         refuse_class(loader)
     if isinstance(loader.dataset, IterableDataset):
         if shard is None:

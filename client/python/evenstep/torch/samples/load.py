@@ -65,7 +65,14 @@ class SliceSampler:
             self._look_for_changes()
             self._order, self._epoch = order_of(self.sampler, self.stream.run.seed, epoch), epoch
             self._left = numbers_of(self.sampler)
+            self._tell_if_fitted()
         return self._order
+
+    def _tell_if_fitted(self):
+        fitted = getattr(self.sampler, "fitted", None)
+        if fitted and "fitted" not in self._told:
+            self._told.add("fitted")
+            self.stream.run.say(fitted)
 
     def _look_for_changes(self):
         now, run = numbers_of(self.sampler), self.stream.run

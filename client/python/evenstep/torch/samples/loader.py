@@ -13,7 +13,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from ...run import Error, asked_by_call
-from .about import drops_last, refuse_class, sampler_of
+from .about import drops_last, is_stateful, refuse_class, sampler_of
 from .load import Load
 from .spare import Spare
 
@@ -56,7 +56,10 @@ class Loader:
         return type(self.given)
 
     def __getattr__(self, name):
-        return getattr(self.__dict__["given"], name)
+        given = self.__dict__["given"]
+        if is_stateful(given) and name in ("state_dict", "load_state_dict"):
+            return lambda *_: {}  # the run keeps the place
+        return getattr(given, name)
 
     # ---- a loop; frames tell who asks for it, so the depth of generators matters
 
@@ -68,7 +71,7 @@ class Loader:
         batches = self._going_on() if behind else self._batches()
         self._place.zipped.opens(sys._getframe(1), self.stream.epoch)
         plain = type(self.given).__iter__ is DataLoader.__iter__
-        return batches if plain else self._as_given(batches)
+        return batches if plain or is_stateful(self.given) else self._as_given(batches)
 
     def _as_given(self, batches):
         """Passes these batches to a class of the program's own, which asks DataLoader.__iter__ and
