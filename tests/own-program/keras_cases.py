@@ -256,7 +256,7 @@ def drawn(output):
 
     model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
     data = type("Shuffled", (Drawn, keras.utils.PyDataset), {})()
-    model, optimizer, data = evenstep.prepare(model, keras.optimizers.SGD(), data)
+    model, optimizer, data = evenstep.keras.prepare(model, keras.optimizers.SGD(), data)
     seen = []
     for x in data:
         seen += [float(number) for number in x[:, 0]]

@@ -120,7 +120,7 @@ def test_each_node_of_half_precision_rounds_its_own_gradients(service, tmp_path)
 KERAS_HALF = """import sys
 import keras
 import numpy as np
-import evenstep.keras
+import evenstep
 keras.utils.set_random_seed(1)
 keras.mixed_precision.set_global_policy(sys.argv[1])
 rng = np.random.default_rng(0)

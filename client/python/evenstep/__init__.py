@@ -9,6 +9,7 @@ very objects that it gave. docs/own-program.md has the rest.
 """
 
 import contextlib
+import importlib
 import os
 import random
 
@@ -35,6 +36,15 @@ def _begin_alike():
 
 
 _begin_alike()
+
+
+def __getattr__(name):
+    """evenstep.keras and evenstep.arrays need no import of their own."""
+    if name in ("arrays", "keras"):
+        return importlib.import_module("." + name, __name__)
+    raise AttributeError("module 'evenstep' has no attribute '%s'" % name)
+
+
 _program = None  # made by prepare(): no_sync, weight and state_dict of its framework
 _objects = ()  # the objects that a program running alone prepared
 
@@ -59,9 +69,7 @@ def prepare(*objects, **options):
             check("keras")
             from . import keras
 
-            if len(objects) > 1 or type(objects[0]) in (list, tuple):
-                return keras.loop.prepare(objects, **options)
-            return keras.prepare(objects[0], **options)
+            return keras.prepare(*objects, **options)
         check("torch")
         from . import torch
 

@@ -49,9 +49,16 @@ from .describe import is_sum, join, optimizers_of, rule_of, weights_of
 from .rows import AsTheyCome, Rows
 
 
-def prepare(model, unfreezes=True):
-    """Returns the same model; without a run it changes nothing. unfreezes: a later fit() may train
-    weights that are frozen in the first one."""
+def prepare(*objects, **options):
+    """Returns what it was given: a model, or for a loop of the program's own models, optimizers and
+    data (loop.py). Without a run it changes nothing."""
+    if len(objects) > 1 or type(objects[0]) in (list, tuple):
+        return objects if alone() else loop.prepare(objects, **options)
+    return _prepare_model(*objects, **options)
+
+
+def _prepare_model(model, unfreezes=True):
+    """unfreezes: a later fit() may train weights that are frozen in the first one."""
     prepared = isinstance(getattr(model.fit, "__self__", None), _Program)
     if not alone() and not prepared:
         backends.check()
