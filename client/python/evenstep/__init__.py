@@ -39,8 +39,8 @@ _begin_alike()
 
 
 def __getattr__(name):
-    """evenstep.keras and evenstep.arrays need no import of their own."""
-    if name in ("arrays", "keras"):
+    """evenstep.keras and the others here need no import of their own."""
+    if name in ("arrays", "client", "keras"):
         return importlib.import_module("." + name, __name__)
     raise AttributeError("module 'evenstep' has no attribute '%s'" % name)
 
