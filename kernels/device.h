@@ -83,6 +83,7 @@ struct dev_result {
     double loss;     /* sum over the samples; NaN: a user's program did not report it */
     int64_t correct; /* samples classified correctly; negative: unknown */
     bool finite;     /* loss is finite */
+    bool measured;   /* a user's program has logged an evaluation since the last one was taken */
     bool absent;     /* a user's program has ended: its samples are not in the gradients */
     int given;       /* absent: buckets of the slice that were handed over before the program
                         ended */

@@ -227,6 +227,13 @@ def all_seen(rank):
     return seen
 
 
+def measure(w, s):
+    """An evaluation within the epoch."""
+    if ARGS.measure and (s.number + 1) % ARGS.measure == 0 and w.rank in ARGS.measure_on:
+        w.log(test_accuracy=ARGS.accuracy + (s.number + 1) / 128,
+              test_loss=float(np.abs(w.params).sum()))
+
+
 def loops(rank):
     """Epochs that the program makes without having said how many."""
     return ARGS.loop + 1 if ARGS.loop and rank == ARGS.longer else ARGS.loop
@@ -261,6 +268,7 @@ def train(w, optimizer):
             note(w.rank, s)
             if one_step(w, s, optimizer) & wire.STOP:
                 return
+            measure(w, s)
         if s.flags & wire.STOP or (s.flags & wire.EPOCH_LAST and not w.epoch_end(s.epoch)):
             return
         if s.flags & wire.EPOCH_LAST:
@@ -318,6 +326,8 @@ if __name__ == "__main__":
     parser.add_argument("--curved", action="store_true")
     parser.add_argument("--everyone", action="store_true")
     parser.add_argument("--accuracy", type=float, default=0.25)
+    parser.add_argument("--measure", type=int, help="after each so many steps")
+    parser.add_argument("--measure-on", type=int, nargs="+", default=[0], help="on these ranks")
     parser.add_argument("--pause", type=float, default=0)
     parser.add_argument("--reduction", default="mean")
     parser.add_argument("--tokens", action="store_true", help="samples weigh 1, 2 or 3")

@@ -243,6 +243,7 @@ int averaging_gradients(struct strategy *base, const struct work *w, const struc
         return rc;
     }
     count_samples(s, w);
+    lockstep_note_measured(l, r);
     if ((rc = survival_count(s->survival, e)) < 0) {
         return rc;
     }

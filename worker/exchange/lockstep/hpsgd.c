@@ -315,6 +315,7 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
     s->weight += w->weight;
     s->samples += (double)l->slice.count;
     s->done++;
+    lockstep_note_measured(l, r);
     if ((rc = survival_count(s->survival, e)) < 0) {
         return rc;
     }

@@ -118,6 +118,7 @@ static void take_result(struct program_engine *g, const struct wire_message *m, 
     out->correct = correct >= 0 ? (int64_t)correct : -1;
     out->finite = !(m->flags & WIRE_NOT_FINITE);
     out->anew = g->p->incarnation > 0;
+    out->measured = g->metrics.n > 0;
 }
 
 static int check_finite(const struct program_engine *g, const struct work *w,

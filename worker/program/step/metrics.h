@@ -3,8 +3,10 @@
  *
  * In lockstep strategies an evaluation is every rank's business: the strategy puts the average into
  * place, each program may measure it, and the mean over those that did is the result, which decides
- * about `target` and the best checkpoint. Server strategies know no such point: there the server
- * takes what rank 0's program measures, on the weights that it was given, as it comes.
+ * about `target` and the best checkpoint. A program that measures within an epoch asks for an
+ * evaluation after the next step (lockstep_note_measured). Server strategies know no such point:
+ * there the server takes what rank 0's program measures, on the weights that it was given, as it
+ * comes.
  */
 #ifndef WORKER_PROGRAM_STEP_METRICS_H
 #define WORKER_PROGRAM_STEP_METRICS_H

@@ -1,7 +1,8 @@
 /* How ranks that step together agree without a collective of their own: words behind a reduction's
  * floats (docs/semantics.md#agreement). Rank 0 alone reads the store and contributes version,
- * sizes, stop, pause and checkpoint; each rank contributes its time and whether it is not ready for
- * new sizes, and a checkpoint that was put off for its program.
+ * sizes, stop, pause and checkpoint. Each rank contributes its time, whether it is not ready for
+ * new sizes, a checkpoint that was put off for its program, and whether its program has measured
+ * something.
  *
  *      step      s             s+1                      s+2
  *      words     announced     not ready: 0 of W        in use
@@ -33,14 +34,15 @@ void lockstep_write(struct lockstep *l, float *words, double time, int64_t ahead
     words[WORD_NOT_READY] =
         l->known && l->next_sizes[rank] > 0 && !env->ready(env->ctx, l->next_sizes[rank]);
     words[WORDS + W + rank] = (float)time;
+    bool sure = l->at.step < l->sure;
+    words[WORD_EVALUATE] = l->measured && !sure;
     if (lockstep_is_first(l)) {
         struct control control;
         memset(&control, 0, sizeof control);
         env->control(env->ctx, &control);
         words[WORD_VERSION] = (float)control.version;
         l->asked_checkpoint = l->asked_checkpoint || control.checkpoint;
-        bool sure = l->at.step < l->sure;
-        l->asked = sure && (control.stop || control.pause || l->asked_checkpoint);
+        l->asked = sure && (control.stop || control.pause || l->asked_checkpoint || l->measured);
         if (!sure && lockstep_place(l, &place)) {
             words[WORD_STOP] = control.stop;
             words[WORD_PAUSE] = control.pause;
@@ -79,6 +81,7 @@ void lockstep_agree(struct lockstep *l, const float *words)
     l->at.stop = words[WORD_STOP] > 0;
     l->at.pause = words[WORD_PAUSE] > 0;
     l->at.checkpoint = words[WORD_CHECKPOINT] > 0;
+    l->at.evaluate = l->at.evaluate || words[WORD_EVALUATE] > 0;
     l->asked_checkpoint = l->asked_checkpoint && !l->at.checkpoint;
 }
 

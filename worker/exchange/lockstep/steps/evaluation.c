@@ -87,11 +87,16 @@ int lockstep_evaluated(struct lockstep *l, const struct work *w, const struct de
                                     (int64_t)n, e);
 }
 
+void lockstep_note_measured(struct lockstep *l, const struct dev_result *r)
+{
+    l->measured = l->measured || r->measured;
+}
+
 int lockstep_take_evaluation(struct lockstep *l, double loss, double accuracy, int64_t samples,
                              struct err *e)
 {
     struct rank_env *env = l->env;
-    l->at.evaluate = false;
+    l->at.evaluate = l->measured = false;
     l->at.evaluated_here = true;
     l->at.last_samples = samples;
     if (samples <= 0) {

@@ -33,6 +33,7 @@ enum {
     WORD_STOP,
     WORD_PAUSE,
     WORD_CHECKPOINT,
+    WORD_EVALUATE,
     WORDS
 };
 
@@ -101,6 +102,7 @@ struct lockstep {
     int64_t sure;          /* the steps before this one are sure (work.sure) */
     bool asked;            /* a stop, pause or checkpoint was requested in a sure step */
     bool asked_checkpoint; /* a checkpoint was requested and is not agreed on */
+    bool measured;         /* this rank's program has measured something that is not taken yet */
     bool within_step;      /* the sum of the current step is not made yet. A user's program waits
                               for it with the parameters of the step before, and must go on waiting
                               while a state is sent */
@@ -199,6 +201,9 @@ void lockstep_tell_anew(const struct lockstep *l);
 /* If an evaluation is due and there is a test set: true, and *out is this rank's part of the test
  * set, by its speed. */
 bool lockstep_evaluates(const struct lockstep *l, struct work *out);
+/* Call it with the result of each step: if the program has measured something within an epoch, asks
+ * for an evaluation, which takes it. */
+void lockstep_note_measured(struct lockstep *l, const struct dev_result *r);
 /* Takes the result of an evaluation, as lockstep_evaluated() does. samples 0: nothing was measured.
  */
 int lockstep_take_evaluation(struct lockstep *l, double loss, double accuracy, int64_t samples,

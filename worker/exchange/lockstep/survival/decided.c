@@ -29,6 +29,7 @@ void survival_take_words(struct survival *s)
     l->at.stop = s->said.stop;
     l->at.pause = s->said.pause;
     l->at.checkpoint = s->said.checkpoint;
+    l->at.evaluate = l->at.evaluate || s->said.evaluate;
     l->asked_checkpoint = l->asked_checkpoint && !l->at.checkpoint;
 }
 

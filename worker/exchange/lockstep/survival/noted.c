@@ -19,7 +19,8 @@ static void note(struct survival *s, const float *words)
                             .correct = words[WORD_CORRECT],
                             .stop = words[WORD_STOP] > 0,
                             .pause = words[WORD_PAUSE] > 0,
-                            .checkpoint = words[WORD_CHECKPOINT] > 0};
+                            .checkpoint = words[WORD_CHECKPOINT] > 0,
+                            .evaluate = words[WORD_EVALUATE] > 0};
 }
 
 void survival_note(struct survival *s, const float *words)

@@ -19,7 +19,7 @@
 /* What a giver sends along with floats: the words of the last step, and its evaluation. */
 struct gift {
     float loss, correct;
-    int32_t stop, pause, checkpoint;
+    int32_t stop, pause, checkpoint, evaluate;
     int32_t left, any; /* lockstep.at.left; the last survival_note_answer() */
     int64_t test_samples;
     double test_loss, test_accuracy;
@@ -85,7 +85,7 @@ struct survival {
 bool survival_is_lost(const struct survival *s, int rank);
 /* Rebuilds the ring from these members. Messages of earlier rounds are ignored from now on. */
 void survival_take_members(struct survival *s, const struct members *m);
-/* Takes stop, pause and checkpoint from `said`. */
+/* Takes stop, pause, checkpoint and evaluate from `said`. */
 void survival_take_words(struct survival *s);
 /* Takes the evaluation of the verdict's step if this rank is behind. A new first worker reports it
  * to the keeper. */

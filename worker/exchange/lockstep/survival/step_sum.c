@@ -127,6 +127,7 @@ int step_sum_make(struct step_sum *s, const struct work *w, const struct dev_res
 {
     struct lockstep *l = s->l;
     s->ready = comm_now(l->env->comm);
+    lockstep_note_measured(l, r);
     s->absence.work = *w;
     s->absence.result = *r;
     s->absence.compute_s = compute_s;
