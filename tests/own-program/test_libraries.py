@@ -54,8 +54,11 @@ def test_sync_on_unequal_ranks_equals_the_program_alone(programs, run_programs, 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_server_trains_it(programs, tmp_path, name):
+    """Lightning validates in each epoch, however many batches of it a node has."""
     done, results = on_ranks(programs, name, tmp_path, sizes_of(name), {"type": "dbs-sgd"})
     assert rows_of(done) and len(results) == 2
+    if name == "lightning_fit":
+        assert len(re.findall(r"^evaluation,", done.stdout, re.M)) == 3
 
 
 @pytest.mark.parametrize("at", ["6", "8", "14"])

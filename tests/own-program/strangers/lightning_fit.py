@@ -1,12 +1,12 @@
-"""Lightning: a Trainer with validation, a schedule, clipping, a checkpoint of the best weights, and
-a DataModule."""
+"""Lightning: a Trainer with validation, a schedule, clipping, a checkpoint of the best weights, an
+early stop, and a DataModule."""
 import logging
 import os
 import warnings
 
 import lightning
 import torch
-from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
 from lightning.pytorch.plugins.io import TorchCheckpointIO
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -65,6 +65,7 @@ lightning.seed_everything(4)
 model = Classifier()
 trainer = lightning.Trainer(
     max_epochs=3, gradient_clip_val=0.5, logger=False, enable_progress_bar=False,
-    plugins=[Files()], callbacks=[ModelCheckpoint(dirpath=OUTPUT, monitor="val_loss")])
+    plugins=[Files()], callbacks=[ModelCheckpoint(dirpath=OUTPUT, monitor="val_loss"),
+                                  EarlyStopping("val_loss", patience=3)])
 trainer = evenstep.prepare(trainer)
 trainer.fit(model, datamodule=Data())

@@ -9,6 +9,7 @@ started again begins in the epoch that the run is in. Figures of its validation 
 
 import contextlib
 import importlib
+import math
 import re
 
 import evenstep
@@ -165,10 +166,14 @@ class _Lightning:
             _one_of(
                 "lightning.pytorch" if package == "lightning" else package,
                 "Callback",
-                on_validation_start=lambda *_: close_epoch(),
+                on_train_batch_start=lambda *_: self.open_epoch(),
+                on_validation_start=lambda *_: self.validates(),
                 on_validation_end=self.tell,
             )
         )
+        self.epoch_loop = trainer.fit_loop.epoch_loop
+        self.run_epoch, self.epoch_loop.run = self.epoch_loop.run, self.run_and_validate
+        self.validated = False  # in this epoch
 
     def fit_prepared(self, model, train_dataloaders=None, *args, datamodule=None, **more):
         if self.trainer.world_size > 1:
@@ -200,6 +205,32 @@ class _Lightning:
         if self.loader.passed():  # the epoch in which the run continues has fewer batches
             self.trainer.reload_dataloaders_every_n_epochs = 1
         return self.loader
+
+    def open_epoch(self):
+        """Under a server a node has as many batches of an epoch as it is fast, so the epoch ends
+        where the loader does and not after len(loader) batches."""
+        if evenstep._program.stream.in_step:
+            return
+        loop, whole = self.trainer.fit_loop, self.trainer.val_check_interval == 1.0
+        loop.max_batches = loop._data_fetcher.length = math.inf
+        loop._data_fetcher.done = self.epoch_loop.batch_progress.is_last_batch = False
+        self.trainer.val_check_batch = math.inf if whole else self.trainer.val_check_batch
+
+    def run_and_validate(self, batches):
+        """An epoch. Lightning validates with its last batch, which nobody knows as such under a
+        server."""
+        self.validated = False
+        self.run_epoch(batches)
+        if self.validated or self.trainer.val_check_batch != math.inf:
+            return
+        if self.epoch_loop._should_check_val_epoch():
+            self.trainer.validating = True
+            self.epoch_loop.val_loop.run()
+            self.trainer.training = True
+
+    def validates(self):
+        self.validated = True
+        close_epoch()
 
     def tell(self, trainer, _):
         if not trainer.sanity_checking:
