@@ -143,7 +143,8 @@ def is_main():
 
 
 def log(**metrics):
-    """Logs numbers for the job's page, by name: log(test_accuracy=0.98). Does nothing alone."""
+    """Logs numbers by name. test_accuracy and test_loss, or val_…, are an evaluation of the job.
+    Does nothing alone."""
     if run():
         run().log({name: float(value) for name, value in metrics.items()})
 

@@ -99,6 +99,22 @@ static void of_very_many_the_oldest_are_dropped(void **state)
     assert_int_equal(metrics_take_oldest(&m, &sum), 0);
 }
 
+static void a_validation_set_is_as_good_as_a_test_set(void **state)
+{
+    struct metrics m;
+    struct dev_result sum;
+    metrics_init(&m);
+    take(&m, "{\"val_acc\": 1, \"eval/loss\": 2, \"train_loss\": 9}");
+    next_is(&m, 1, 2);
+    take(&m, "{\"validation_accuracy\": 3}");
+    take(&m, "{\"valid_loss\": 4}");
+    next_is(&m, 3, 4);
+    take(&m, "{\"val_loss\": 9, \"test_acc\": 5, \"test/loss\": 6, \"val_accuracy\": 9}");
+    next_is(&m, 5, 6);
+    take(&m, "{\"accuracy\": 1, \"loss\": 2, \"values_loss\": 3, \"val\": 4, \"val_losses\": 5}");
+    assert_int_equal(metrics_take_oldest(&m, &sum), 0);
+}
+
 static void what_is_no_figure_measures_nothing(void **state)
 {
     static const char *const logs[] = {"",
@@ -139,6 +155,7 @@ int main(void)
         cmocka_unit_test(each_evaluation_waits_until_it_is_taken),
         cmocka_unit_test(the_newest_may_be_all_that_is_asked_for),
         cmocka_unit_test(of_very_many_the_oldest_are_dropped),
+        cmocka_unit_test(a_validation_set_is_as_good_as_a_test_set),
         cmocka_unit_test(what_is_no_figure_measures_nothing),
         cmocka_unit_test(a_figure_that_is_not_finite_hides_no_other),
     };

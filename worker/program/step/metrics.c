@@ -39,15 +39,52 @@ static struct measured *evaluation_of(struct metrics *m, bool accuracy)
     return &m->waiting[m->n++];
 }
 
-static void take_number(struct metrics *m, const char *name, double value)
+enum figure { OTHER, ACCURACY, LOSS };
+
+/* What an evaluation takes of a figure with this name (test_accuracy, val_loss, eval/acc). *tests:
+ * it is one of a test set. */
+static enum figure figure_named(const char *name, bool *tests)
 {
+    static const char *const sets[] = {"test", "val", "valid", "validation", "eval"};
+    size_t n = strcspn(name, "_/");
+    const char *what = name[n] ? name + n + 1 : "";
+    *tests = false;
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+        if (strlen(sets[i]) == n && strncmp(name, sets[i], n) == 0) {
+            *tests = i == 0;
+            return strcmp(what, "accuracy") == 0 || strcmp(what, "acc") == 0 ? ACCURACY
+                   : strcmp(what, "loss") == 0                               ? LOSS
+                                                                             : OTHER;
+        }
+    }
+    return OTHER;
+}
+
+/* Has this log figures of a test set? Those of a validation set beside them are no evaluation. */
+static bool has_tests(json_t *log)
+{
+    const char *name;
+    json_t *value;
+    bool tests = false, found = false;
+    json_object_foreach(log, name, value) {
+        found = found || (figure_named(name, &tests) != OTHER && tests);
+    }
+    return found;
+}
+
+static void take_number(struct metrics *m, const char *name, double value, bool of_tests)
+{
+    bool tests;
+    enum figure figure = figure_named(name, &tests);
     log_info("program", "metric", "name=\"%.60s\" value=%.9g", name, value);
-    if (strcmp(name, "test_accuracy") == 0) {
-        struct measured *of = evaluation_of(m, true);
+    if (figure == OTHER || (of_tests && !tests)) {
+        return;
+    }
+    struct measured *of = evaluation_of(m, figure == ACCURACY);
+    if (figure == ACCURACY) {
         of->accuracy = value;
         of->has_accuracy = true;
-    } else if (strcmp(name, "test_loss") == 0) {
-        struct measured *of = evaluation_of(m, false);
+    } else {
         of->loss = value;
         of->has_loss = true;
     }
@@ -79,12 +116,13 @@ void metrics_take(struct metrics *m, int fd)
     json_t *j = text ? jsonx_parse(text, n, &why) : NULL, *value;
     const char *name;
     double figure;
+    bool of_tests = has_tests(j);
     if (!json_is_object(j)) {
         log_warn("program", "a log is not a JSON object of numbers", "why=\"%s\"", why.message);
     }
     json_object_foreach(j, name, value) {
         if (figure_of(value, &figure)) {
-            take_number(m, name, figure);
+            take_number(m, name, figure, of_tests);
         }
     }
     json_decref(j);

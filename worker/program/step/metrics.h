@@ -1,5 +1,6 @@
 /* What a program logs: numbers by name (WIRE_LOG). All go into the rank's log; test_accuracy and
- * test_loss are an evaluation as well.
+ * test_loss are an evaluation as well. So are val_accuracy, eval_loss and their like, if a log has
+ * no figure of a test set beside them.
  *
  * In lockstep strategies an evaluation is every rank's business: the strategy puts the average into
  * place, each program may measure it, and the mean over those that did is the result, which decides
