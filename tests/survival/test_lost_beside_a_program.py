@@ -92,3 +92,26 @@ def test_a_step_that_waits_for_its_sum_stays_as_its_rank_tells_of_the_best_evalu
     job = service.wait(id, "succeeded")
     assert job["attempt"] == 1
     assert_exact(service, id, job, [1, 2, 3])
+
+
+def evaluations(service, id):
+    return service.get(f"jobs/{id}/evaluations").json()["evaluations"]
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+@pytest.mark.parametrize("strategy", [{"type": "sync"}, {"type": "local-sgd", "k": 2},
+                                      {"type": "hpsgd", "k": 2}], ids=lambda s: s["type"])
+def test_a_worker_is_lost_while_programs_measure_in_each_step(service, strategy, rank):
+    """All ranks evaluate after each step, or average, and agree on it also while they lose one."""
+    args = ["--samples", SAMPLES, "--reduction", "sum", "--rate", 1 / 512, "--everyone", "--state",
+            "--pause", 0.02, "--measure", 1, "--measure-on", 0, 1, 2, 3]
+    id = service.submit({
+        "program": {"command": ["/usr/bin/python3", str(COUNTING)], "args": [str(a) for a in args]},
+        "workers": 4, "epochs": 2, "strategy": strategy,
+        "batching": {"global_batch": 64, "policy": "equal"}})
+    until("steps were measured", lambda: len(evaluations(service, id)) >= 3)
+    kill(id, rank)
+    job = service.wait(id, "succeeded")
+    assert job["attempt"] == 1 and job["progress"]["samples"] == 2 * SAMPLES
+    steps = [e["step"] for e in evaluations(service, id)]
+    assert len(steps) >= STEPS / 2 and steps == sorted(steps)
