@@ -306,6 +306,7 @@ def test_a_token_that_is_revoked_leaves_the_job_and_says_so(service, program):
     assert status == 7 and "token is not known" in err and f"`evenstep watch {id}`" in err, err
     assert service.job(id)["state"] == "running"
     assert service.post(f"jobs/{id}/cancel").ok
+    service.wait(id, "cancelled")  # a later test wants both nodes
 
 
 def test_a_service_without_leave_says_so(program):
