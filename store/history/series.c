@@ -216,57 +216,95 @@ static int answer_rate(struct query *q, int k, int workers, struct err *e)
 }
 
 /* Answers the evaluations. They are few, so all are read. */
-static int answer_tests(struct query *q, struct err *e)
+/* The evaluations of a job, and which of them count. */
+struct tests {
+    struct history_evaluation *all; /* [n]; owned */
+    int64_t n;
+    struct spans alive; /* those that no later attempt took the place of */
+    struct point *room; /* [n] for the points of a series; owned */
+};
+
+static void release_tests(struct tests *t)
+{
+    free(t->all);
+    free(t->room);
+    spans_release(&t->alive);
+}
+
+static int find_alive(const struct query *q, struct tests *t, struct err *e)
+{
+    struct spans dead = {0};
+    int rc = history_meta_dead(q->meta, "evaluations", &dead, e);
+    rc = rc < 0 ? rc : spans_alive(&dead, 0, t->n, &t->alive, e);
+    spans_release(&dead);
+    return rc;
+}
+
+static int read_all(struct tests *t, int fd, const char *path, struct err *e)
+{
+    size_t bytes = (size_t)t->n * sizeof *t->all;
+    t->all = malloc(bytes + 1);
+    t->room = calloc((size_t)t->n + 1, sizeof *t->room);
+    if (!t->all || !t->room) {
+        return err_set(e, ERR_MEMORY, "cannot read the history: memory ran out");
+    }
+    return bytes == 0 || pread(fd, t->all, bytes, 0) == (ssize_t)bytes
+               ? 0
+               : err_errno(e, ERR_IO, "cannot read '%s'", path);
+}
+
+static int open_tests(const struct query *q, struct tests *t, struct err *e)
 {
     char path[HISTORY_PATH + 32];
     struct stat st;
-    struct spans dead = {0}, alive = {0};
-    struct history_evaluation *all = NULL;
-    struct point *points = NULL;
     snprintf(path, sizeof path, "%s/evaluations.bin", q->dir);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    int64_t n = fd >= 0 && !fstat(fd, &st) ? (int64_t)st.st_size / (int64_t)sizeof *all : 0;
-    int rc = history_meta_dead(q->meta, "evaluations", &dead, e);
-    if (rc < 0 || (rc = spans_alive(&dead, 0, n, &alive, e)) < 0) {
-        goto out;
-    }
-    all = calloc((size_t)n + 1, sizeof *all);
-    points = calloc((size_t)n + 1, sizeof *points);
-    if (!all || !points) {
-        rc = err_set(e, ERR_MEMORY, "cannot read the history: memory ran out");
-        goto out;
-    }
-    if (n && pread(fd, all, (size_t)n * sizeof *all, 0) != (ssize_t)((size_t)n * sizeof *all)) {
-        rc = err_errno(e, ERR_IO, "cannot read '%s'", path);
-        goto out;
-    }
-    for (int k = 0; k < q->n; k++) {
-        const struct series_name *name = &series_names[q->names[k]];
-        int64_t m = 0;
-        for (int i = 0; i < alive.n && name->kind == KIND_TEST; i++) {
-            for (int64_t p = alive.items[i].a; p < alive.items[i].b; p++) {
-                double x = q->axis.kind == AXIS_STEP   ? (double)all[p].step
-                           : q->axis.kind == AXIS_TIME ? all[p].time
-                                                       : all[p].samples;
-                double value = name->of ? all[p].accuracy : all[p].loss;
-                if (isfinite(value) && (isnan(q->axis.from) || x >= q->axis.from) &&
-                    (isnan(q->axis.to) || x <= q->axis.to)) {
-                    points[m++] = (struct point){x, value, 1};
-                }
-            }
-        }
-        if (name->kind == KIND_TEST) {
-            answer_points(q, k, points, m);
-        }
-    }
-out:
+    t->n = fd >= 0 && !fstat(fd, &st) ? (int64_t)st.st_size / (int64_t)sizeof *t->all : 0;
+    int rc = find_alive(q, t, e);
+    rc = rc < 0 ? rc : read_all(t, fd, path, e);
     if (fd >= 0) {
         close(fd);
     }
-    free(all);
-    free(points);
-    spans_release(&dead);
-    spans_release(&alive);
+    return rc;
+}
+
+static double place_of(const struct series_axis *x, const struct history_evaluation *v)
+{
+    return x->kind == AXIS_STEP ? (double)v->step : x->kind == AXIS_TIME ? v->time : v->samples;
+}
+
+static bool is_within(const struct series_axis *x, double at)
+{
+    return (isnan(x->from) || at >= x->from) && (isnan(x->to) || at <= x->to);
+}
+
+/* Fills t->room with the points of a series of evaluations; returns their number. */
+static int64_t points_of(const struct query *q, const struct tests *t, bool accuracy)
+{
+    int64_t m = 0;
+    for (int i = 0; i < t->alive.n; i++) {
+        for (int64_t p = t->alive.items[i].a; p < t->alive.items[i].b; p++) {
+            double x = place_of(&q->axis, &t->all[p]);
+            double value = accuracy ? t->all[p].accuracy : t->all[p].loss;
+            if (isfinite(value) && is_within(&q->axis, x)) {
+                t->room[m++] = (struct point){x, value, 1};
+            }
+        }
+    }
+    return m;
+}
+
+static int answer_tests(struct query *q, struct err *e)
+{
+    struct tests t = {0};
+    int rc = open_tests(q, &t, e);
+    for (int k = 0; k < q->n && rc >= 0; k++) {
+        const struct series_name *name = &series_names[q->names[k]];
+        if (name->kind == KIND_TEST) {
+            answer_points(q, k, t.room, points_of(q, &t, name->of));
+        }
+    }
+    release_tests(&t);
     return rc;
 }
 
