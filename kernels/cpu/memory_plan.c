@@ -44,36 +44,57 @@ static bool reads_output(const struct cpu_step *s)
                            (s->relu && (s->op->backward_reads & CPU_READS_RELU)));
 }
 
+/* Which steps after a value's maker read it. */
+struct readers {
+    int last;       /* the last step that reads it, or its maker; n_steps: the program's output */
+    int first_back; /* the last step that reads it in its backward pass, which runs first; or -1 */
+    int last_back;  /* the first such step, whose backward pass runs last; or n_steps */
+    bool gathered;  /* such a step gathers it before it runs */
+};
+
+static struct readers readers_of(const struct cpu_program *p, const struct cpu_step *maker)
+{
+    const struct cpu_value *v = maker->out;
+    int n = p->n_steps, made = (int)(maker - p->steps);
+    struct readers r = {.last = v == p->output ? n : made,
+                        .first_back = -1,
+                        .last_back = reads_output(maker) ? made : n};
+    for (int i = made + 1; i < n; i++) {
+        const struct cpu_step *s = &p->steps[i];
+        bool reads = false;
+        for (int k = 0; k < s->n_in; k++) {
+            reads = reads || s->in[k] == v;
+        }
+        r.last = reads && i > r.last ? i : r.last;
+        if (reads && s->backward && (s->op->backward_reads & CPU_READS_IN)) {
+            r.first_back = i;
+            r.last_back = i < r.last_back ? i : r.last_back;
+            r.gathered = r.gathered || s->op->gather;
+        }
+    }
+    return r;
+}
+
+/* May the maker run again in the backward pass, so that its output need not be kept? */
+static bool may_run_again(const struct cpu_step *maker, const struct readers *r)
+{
+    bool input_stays = !maker->in[0]->maker || maker->in[0]->again_before < 0;
+    return r->first_back >= 0 && maker->op->again && input_stays && !r->gathered &&
+           !reads_output(maker);
+}
+
 static void lease_data(struct cpu_program *p, struct leases *l, struct cpu_step *maker)
 {
     struct cpu_value *v = maker->out;
-    int n = p->n_steps, made = (int)(maker - p->steps), last = v == p->output ? n : made,
-        first_back = -1, last_back = reads_output(maker) ? made : n;
-    bool gathered = false;
-    for (int i = made + 1; i < n; i++) {
-        const struct cpu_step *s = &p->steps[i];
-        for (int k = 0; k < s->n_in; k++) {
-            if (s->in[k] == v) {
-                last = i > last ? i : last;
-                if (s->backward && (s->op->backward_reads & CPU_READS_IN)) {
-                    first_back = i;
-                    last_back = i < last_back ? i : last_back;
-                    gathered = gathered || s->op->gather; /* before that step runs */
-                }
-            }
-        }
-    }
-    bool input_stays = !maker->in[0]->maker || maker->in[0]->again_before < 0;
+    int n = p->n_steps, made = (int)(maker - p->steps);
+    struct readers r = readers_of(p, maker);
     v->maker = maker;
-    v->again_before =
-        first_back >= 0 && maker->op->again && input_stays && !gathered && !reads_output(maker)
-            ? first_back
-            : -1;
-    bool kept = v->again_before < 0 && last_back < n;
-    add_lease(p, l, &v->data, v->count, made, kept ? 2 * n - last_back : last);
+    v->again_before = may_run_again(maker, &r) ? r.first_back : -1;
+    bool kept = v->again_before < 0 && r.last_back < n;
+    add_lease(p, l, &v->data, v->count, made, kept ? 2 * n - r.last_back : r.last);
     if (v->again_before >= 0) {
-        l->items[l->n - 1].from[1] = 2 * n - first_back;
-        l->items[l->n - 1].to[1] = 2 * n - last_back;
+        l->items[l->n - 1].from[1] = 2 * n - r.first_back;
+        l->items[l->n - 1].to[1] = 2 * n - r.last_back;
     }
 }
 
