@@ -333,6 +333,22 @@ void stream_free(struct stream *s)
     free(s);
 }
 
+/* Adds an event, unless it is of another job than the one that the client listens to. */
+static void add_missed(struct client *c, const json_t *event, struct buf *out)
+{
+    struct event_id id;
+    struct event_entry entry;
+    char job[STORE_ID];
+    size_t before = out->len;
+    if (!event_entry_read(event, &entry) || !event_print(out, &entry, &id, job)) {
+        return;
+    }
+    c->seen = id;
+    if (c->job[0] && strcmp(c->job, job) != 0) {
+        out->len = before;
+    }
+}
+
 /* Appends the events that the client missed since its last id, and moves c->seen on. false: they
  * are gone, so the client gets a gap. */
 static bool read_missed(struct client *c, struct store *store, const char *last_id, struct buf *out)
@@ -354,16 +370,7 @@ static bool read_missed(struct client *c, struct store *store, const char *last_
         }
         n = json_array_size(events);
         json_array_foreach(events, i, item) {
-            struct event_id id;
-            struct event_entry entry;
-            char job[STORE_ID];
-            size_t before = out->len;
-            if (event_entry_read(item, &entry) && event_print(out, &entry, &id, job)) {
-                c->seen = id;
-                if (c->job[0] && strcmp(c->job, job) != 0) {
-                    out->len = before;
-                }
-            }
+            add_missed(c, item, out);
         }
         json_decref(events);
     }

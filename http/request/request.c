@@ -160,42 +160,55 @@ static void join_words(struct request *q, const char *key, const char *value)
     json_object_set_new(q->words, key, json_sprintf("%s,%s", request_param(q, key), value));
 }
 
-static enum MHD_Result check_param(void *ctx, enum MHD_ValueKind kind, const char *key,
-                                   size_t key_bytes, const char *value, size_t value_bytes)
+static const struct route_param *param_named(const struct route *route, const char *name)
 {
-    struct request *q = ctx;
+    const struct route_param *p = route->params;
+    while (p && p->name && strcmp(p->name, name) != 0) {
+        p++;
+    }
+    return p && p->name ? p : NULL;
+}
+
+static void say_unknown(struct request *q, const char *key)
+{
     const char *names[ROUTE_PARAMS + 1];
     int n = 0;
-    if (memchr(key, 0, key_bytes) ||
-        (value && memchr(value, 0, value_bytes))) { /* what follows the NUL would not be seen */
-        jsonx_problem(&q->problems, key, "query parameter '%.60s' contains a zero byte", key);
-        return MHD_YES;
-    }
-    if (value && !is_text(value)) {
-        jsonx_problem(&q->problems, key, "query parameter '%.60s' is not UTF-8", key);
-        return MHD_YES;
-    }
     for (const struct route_param *p = q->match.route->params; p && p->name; p++) {
-        bool again = strcmp(p->name, key) == 0 &&
-                     MHD_lookup_connection_value(q->connection, kind, key) != value;
-        if (again && p->type == ROUTE_WORDS) {
-            join_words(q, key, value ? value : "");
-        } else if (again) {
-            jsonx_problem(&q->problems, key, "query parameter '%s' is given twice", key);
-            return MHD_YES;
-        }
-        if (strcmp(p->name, key) == 0) {
-            check_value(&q->problems, p, value ? value : "");
-            if (p->check) {
-                p->check(value ? value : "", &q->problems);
-            }
-            return MHD_YES;
-        }
         names[n++] = p->name;
     }
     const char *near = jsonx_nearest(key, names, n);
     jsonx_problem(&q->problems, key, "unknown query parameter '%.60s'%s%s%s", key,
                   near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+static void take_param(struct request *q, const struct route_param *p, const char *value)
+{
+    check_value(&q->problems, p, value ? value : "");
+    if (p->check) {
+        p->check(value ? value : "", &q->problems);
+    }
+}
+
+static enum MHD_Result check_param(void *ctx, enum MHD_ValueKind kind, const char *key,
+                                   size_t key_bytes, const char *value, size_t value_bytes)
+{
+    struct request *q = ctx;
+    const struct route_param *p = param_named(q->match.route, key);
+    if (memchr(key, 0, key_bytes) ||
+        (value && memchr(value, 0, value_bytes))) { /* what follows the NUL would not be seen */
+        jsonx_problem(&q->problems, key, "query parameter '%.60s' contains a zero byte", key);
+    } else if (value && !is_text(value)) {
+        jsonx_problem(&q->problems, key, "query parameter '%.60s' is not UTF-8", key);
+    } else if (!p) {
+        say_unknown(q, key);
+    } else if (MHD_lookup_connection_value(q->connection, kind, key) == value) {
+        take_param(q, p, value);
+    } else if (p->type == ROUTE_WORDS) {
+        join_words(q, key, value ? value : "");
+        take_param(q, p, value);
+    } else {
+        jsonx_problem(&q->problems, key, "query parameter '%s' is given twice", key);
+    }
     return MHD_YES;
 }
 
