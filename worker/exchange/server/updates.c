@@ -41,45 +41,60 @@ void server_footprint(const struct server_policy *policy, struct footprint *f)
     }
 }
 
-int updates_init(struct updates *u, const struct server_policy *policy, const struct rank_env *env,
-                 size_t first, size_t n, const struct run_state *from, struct err *e)
+/* A version for each worker, one for an evaluation, and the next. */
+static bool make_versions(struct updates *u)
 {
-    const struct jobspec *spec = env->spec;
-    size_t all = env->n_params;
-    bool v = keeps_velocity(policy, spec), m2 = keeps_mean_square(policy, spec);
-    memset(u, 0, sizeof *u);
-    u->policy = policy;
-    u->env = env;
-    u->n = n;
-    u->n_optim = n * ((size_t)v + (size_t)m2);
-    u->group = policy->group ? policy->group(env) : 1;
-    u->version = from->version;
-    u->stretch = NAN;
-    u->n_versions = env->comm->workers + 2; /* one for each worker, one for an evaluation, and the
-                                               next */
+    u->n_versions = u->env->comm->workers + 2;
     u->versions = calloc((size_t)u->n_versions, sizeof *u->versions);
     u->spare = calloc((size_t)u->n_versions, sizeof *u->spare);
     bool ok = u->versions && u->spare;
     for (int i = 0; ok && i < u->n_versions; i++) {
-        u->versions[i].w = aligned_alloc(64, (n * sizeof(float) + 127) / 64 * 64);
+        u->versions[i].w = aligned_alloc(64, (u->n * sizeof(float) + 127) / 64 * 64);
         u->spare[u->n_spare++] = &u->versions[i];
         ok = u->versions[i].w != NULL;
     }
-    u->optim = u->n_optim ? calloc(u->n_optim, sizeof(float)) : NULL;
-    u->sum = u->group > 1 ? calloc(n + 1, sizeof(float)) : NULL;
-    u->before =
-        policy->compensates && u->group == 1 ? malloc(UPDATES_SAMPLE * sizeof(float)) : NULL;
-    if (!ok || (u->n_optim && !u->optim) || (u->group > 1 && !u->sum) ||
-        (policy->compensates && u->group == 1 && !u->before)) {
+    return ok;
+}
+
+/* Room for n floats, if they are needed. false: memory ran out. */
+static bool make_room(float **out, bool needed, size_t n)
+{
+    *out = needed ? calloc(n, sizeof(float)) : NULL;
+    return *out || !needed;
+}
+
+/* Takes the optimizer's state, of `blocks` blocks, if the run has one of this kind. */
+static void take_optim(struct updates *u, const struct run_state *from, size_t first, size_t blocks)
+{
+    size_t all = u->env->n_params, n = u->n;
+    bool fits = u->optim && from->optim && from->n_optim == blocks * all;
+    for (size_t b = 0; fits && b < blocks; b++) {
+        memcpy(u->optim + b * n, from->optim + b * all + first, n * sizeof(float));
+    }
+}
+
+int updates_init(struct updates *u, const struct server_policy *policy, const struct rank_env *env,
+                 size_t first, size_t n, const struct run_state *from, struct err *e)
+{
+    bool v = keeps_velocity(policy, env->spec), m2 = keeps_mean_square(policy, env->spec);
+    size_t blocks = (size_t)v + (size_t)m2;
+    memset(u, 0, sizeof *u);
+    u->policy = policy;
+    u->env = env;
+    u->n = n;
+    u->n_optim = n * blocks;
+    u->group = policy->group ? policy->group(env) : 1;
+    u->version = from->version;
+    u->stretch = NAN;
+    bool samples = policy->compensates && u->group == 1;
+    if (!make_versions(u) || !make_room(&u->optim, u->n_optim > 0, u->n_optim) ||
+        !make_room(&u->sum, u->group > 1, n + 1) ||
+        !make_room(&u->before, samples, UPDATES_SAMPLE)) {
         return err_set(e, ERR_MEMORY, "cannot serve %zu parameters: memory ran out", n);
     }
     u->now = u->spare[--u->n_spare];
     memcpy(u->now->w, from->params + first, n * sizeof(float));
-    size_t blocks = (size_t)v + (size_t)m2;
-    for (size_t b = 0; b < blocks && u->optim && from->optim && from->n_optim == blocks * all;
-         b++) {
-        memcpy(u->optim + b * n, from->optim + b * all + first, n * sizeof(float));
-    }
+    take_optim(u, from, first, blocks);
     u->rule = (struct rule_state){.w = u->now->w,
                                   .v = v ? u->optim : NULL,
                                   .m2 = m2 ? u->optim + (v ? n : 0) : NULL,

@@ -24,6 +24,33 @@ size_t lockstep_words(const struct lockstep *l)
     return lockstep_words_of(l->env->comm->workers, l->env->program.weighed);
 }
 
+/* The first worker's: what the store asks for. Nothing is asked for in a sure step. */
+static void write_requests(struct lockstep *l, float *words, const struct control *asked,
+                           int64_t ahead)
+{
+    struct cursor place;
+    bool sure = l->at.step < l->sure;
+    l->asked_checkpoint = l->asked_checkpoint || asked->checkpoint;
+    l->asked = sure && (asked->stop || asked->pause || l->asked_checkpoint || l->measured);
+    if (sure || !lockstep_place(l, &place)) {
+        return;
+    }
+    l->asked_checkpoint =
+        l->asked_checkpoint ||
+        agenda_checkpoint(&l->at.agenda, l->at.step + ahead, comm_now(l->env->comm));
+    words[WORD_STOP] = asked->stop;
+    words[WORD_PAUSE] = asked->pause;
+    words[WORD_CHECKPOINT] = l->asked_checkpoint;
+}
+
+static void write_assignment(float *words, const struct control *control, int workers)
+{
+    words[WORD_VERSION] = (float)control->version;
+    for (int i = 0; i < workers; i++) {
+        words[WORDS + i] = (float)control->sizes[i];
+    }
+}
+
 void lockstep_write(struct lockstep *l, float *words, double time, int64_t ahead)
 {
     struct rank_env *env = l->env;
@@ -33,29 +60,15 @@ void lockstep_write(struct lockstep *l, float *words, double time, int64_t ahead
     l->known = l->next_version != 0;
     words[WORD_NOT_READY] =
         l->known && l->next_sizes[rank] > 0 && !env->ready(env->ctx, l->next_sizes[rank]);
+    words[WORD_EVALUATE] = l->measured && l->at.step >= l->sure;
     words[WORDS + W + rank] = (float)time;
-    bool sure = l->at.step < l->sure;
-    words[WORD_EVALUATE] = l->measured && !sure;
     if (lockstep_is_first(l)) {
         struct control control;
         memset(&control, 0, sizeof control);
         env->control(env->ctx, &control);
-        words[WORD_VERSION] = (float)control.version;
-        l->asked_checkpoint = l->asked_checkpoint || control.checkpoint;
-        l->asked = sure && (control.stop || control.pause || l->asked_checkpoint || l->measured);
-        if (!sure && lockstep_place(l, &place)) {
-            words[WORD_STOP] = control.stop;
-            words[WORD_PAUSE] = control.pause;
-            l->asked_checkpoint =
-                l->asked_checkpoint ||
-                agenda_checkpoint(&l->at.agenda, l->at.step + ahead, comm_now(env->comm));
-            words[WORD_CHECKPOINT] = l->asked_checkpoint;
-        }
-        for (int i = 0; i < W; i++) {
-            words[WORDS + i] = (float)control.sizes[i];
-        }
-    } else if (l->asked_checkpoint && lockstep_place(l, &place)) { /* a checkpoint that was put
-                                                                      off */
+        write_assignment(words, &control, W);
+        write_requests(l, words, &control, ahead);
+    } else if (l->asked_checkpoint && lockstep_place(l, &place)) { /* it was put off */
         words[WORD_CHECKPOINT] = 1;
     }
 }

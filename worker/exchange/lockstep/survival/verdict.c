@@ -52,8 +52,8 @@ static void find_held(struct verdict *v, const struct standing *of, const int *l
     }
 }
 
-int verdict_decide(struct verdict *v, const struct standing *of, const int *left, int n,
-                   struct err *e)
+/* The worker that gives to those that are behind; -1: none can. */
+static int find_giver(const struct standing *of, const int *left, int n)
 {
     int giver = -1;
     for (int i = 0; i < n; i++) {
@@ -61,28 +61,48 @@ int verdict_decide(struct verdict *v, const struct standing *of, const int *left
         bool better = giver < 0 || gives_better(s, &of[giver]);
         giver = !s->torn && !s->is_new && better ? left[i] : giver;
     }
-    if (giver < 0) {
+    return giver;
+}
+
+/* Is `s` so far behind that no giver can bring it to its own place? */
+static bool is_too_far(const struct standing *s, const struct standing *giver)
+{
+    bool averages = giver->averages > 0 || s->averages > 0;
+    int64_t behind = averages ? giver->averages - s->averages : giver->step - s->step;
+    return behind > 1 && !s->is_new;
+}
+
+static int behind_of(const struct standing *s, const struct standing *giver)
+{
+    if (s->is_new) {
+        return IS_NEW;
+    }
+    if (!is_behind(s, giver)) {
+        return 0;
+    }
+    bool lacks_step = s->torn || s->step < giver->step || s->averages < giver->averages ||
+                      s->exchanges < giver->exchanges;
+    return lacks_step ? IS_BEHIND : LACKS_EVALUATION;
+}
+
+int verdict_decide(struct verdict *v, const struct standing *of, const int *left, int n,
+                   struct err *e)
+{
+    v->giver = find_giver(of, left, n);
+    if (v->giver < 0) {
         return err_set(e, ERR_PEER, "no worker that is left has the state of a step");
     }
-    v->giver = giver;
-    v->step = of[giver].step;
-    v->exchanges = of[giver].exchanges;
-    v->evaluated = of[giver].evaluated > 0;
+    const struct standing *giver = &of[v->giver];
+    v->step = giver->step;
+    v->exchanges = giver->exchanges;
+    v->evaluated = giver->evaluated > 0;
     for (int i = 0; i < n; i++) {
         const struct standing *s = &of[left[i]];
-        bool apart = of[giver].averages > 0 || s->averages > 0
-                         ? of[giver].averages - s->averages > 1
-                         : v->step - s->step > 1;
-        if (apart && !s->is_new) {
+        if (is_too_far(s, giver)) {
             return err_set(e, ERR_PEER, "worker %d is behind step %lld, and worker %d behind %lld",
-                           giver, (long long)v->step, left[i], (long long)s->step);
+                           v->giver, (long long)v->step, left[i], (long long)s->step);
         }
-        bool lacks = s->torn || s->step < v->step || s->averages < of[giver].averages ||
-                     s->exchanges < v->exchanges;
-        v->behind[left[i]] = s->is_new                   ? IS_NEW
-                             : !is_behind(s, &of[giver]) ? 0
-                             : lacks                     ? IS_BEHIND
-                                                         : LACKS_EVALUATION;
+        v->behind[left[i]] = behind_of(s, giver);
     }
     find_held(v, of, left, n);
     find_made(v, of, left, n);
