@@ -167,33 +167,48 @@ int dataset_detect(const char *roots, const char *dir)
     return -1;
 }
 
+/* Lists the folder by each format that it has. Returns whether its subfolders belong to it, since
+ * they are classes. */
+static bool list_formats(struct listing *l, const char *dir, const char *path)
+{
+    bool classes = false;
+    for (int i = 0; *path && strlen(path) < SPEC_PATH && dataset_formats[i]; i++) {
+        if (!marked(l->roots, dataset_formats[i], dir) || listed(l->list, path)) {
+            continue;
+        }
+        json_t *about =
+            l->paths_only ? jsonx_text(path) : find_out(l, dir, path, dataset_formats[i]->id);
+        if (about) {
+            json_array_append_new(l->list, about);
+        }
+        classes |= dataset_formats[i]->id == CAT_FORMAT_IMAGES;
+    }
+    return classes;
+}
+
+/* Sets below[PATH_BYTES] to the path of a visible subfolder with this name; else false. */
+static bool is_subfolder(const struct listing *l, const char *root, const char *path,
+                         const char *name, char *below)
+{
+    char full[PATH_BYTES];
+    struct stat st;
+    int n = snprintf(below, PATH_BYTES, "%s%s%s", path, *path ? "/" : "", name);
+    return name[0] != '.' && n < PATH_BYTES &&
+           dataset_resolve(l->roots, root, below, full, NULL) == RESOLVED_FOUND &&
+           stat(full, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 static void list_folder(struct listing *l, const char *root, const char *path, int levels)
 {
-    char dir[PATH_BYTES];
-    bool classes = false; /* its subfolders belong to it */
+    char dir[PATH_BYTES], below[PATH_BYTES];
     if (snprintf(dir, sizeof(dir), "%s/%s", root, path) >= (int)sizeof(dir)) {
         return;
     }
-    for (int i = 0; *path && strlen(path) < SPEC_PATH && dataset_formats[i]; i++) {
-        if (marked(l->roots, dataset_formats[i], dir) && !listed(l->list, path)) {
-            json_t *about =
-                l->paths_only ? jsonx_text(path) : find_out(l, dir, path, dataset_formats[i]->id);
-            if (about) {
-                json_array_append_new(l->list, about);
-            }
-            classes |= dataset_formats[i]->id == CAT_FORMAT_IMAGES;
-        }
-    }
+    bool classes = list_formats(l, dir, path);
     struct dirent **names;
     int n = levels > 0 && !classes ? scandir(dir, &names, NULL, alphasort) : 0;
     for (int i = 0; i < n; i++) {
-        char below[PATH_BYTES], full[PATH_BYTES];
-        struct stat st;
-        if (names[i]->d_name[0] != '.' &&
-            snprintf(below, sizeof(below), "%s%s%s", path, *path ? "/" : "", names[i]->d_name) <
-                (int)sizeof(below) &&
-            dataset_resolve(l->roots, root, below, full, NULL) == RESOLVED_FOUND &&
-            stat(full, &st) == 0 && S_ISDIR(st.st_mode)) {
+        if (is_subfolder(l, root, path, names[i]->d_name, below)) {
             list_folder(l, root, below, levels - 1);
         }
         free(names[i]);

@@ -11,7 +11,6 @@
  * are read into memory. A compressed file does not tell its size, so a header's promise is compared
  * with what deflate could hold at most (1032:1) before memory is allocated.
  */
-#include <ctype.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -54,13 +53,27 @@ static const char *find_key(const char *head, const char *key)
     return p;
 }
 
+/* Is it a quoted type of one character each for byte order, kind and width, which can be read? */
+static bool is_known_type(const char *p)
+{
+    static const struct {
+        char kind;
+        const char *widths;
+    } known[] = {{'u', "1248"}, {'i', "1248"}, {'f', "248"}, {'b', "1"}};
+    if (!p || p[0] != '\'' || !p[1] || !strchr("<>|", p[1])) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (p[2] == known[i].kind) {
+            return p[3] && strchr(known[i].widths, p[3]) && p[4] == '\'';
+        }
+    }
+    return false;
+}
+
 static int parse_type(struct npy_file *in, const char *p, struct err *e)
 {
-    bool fits = p && p[0] == '\'' && p[1] && strchr("<>|", p[1]) && p[2] && strchr("uifb", p[2]) &&
-                isdigit((unsigned char)p[3]) && p[4] == '\'';
-    int width = fits ? p[3] - '0' : 0;
-    if (!fits || (width != 1 && width != 2 && width != 4 && width != 8) ||
-        (p[2] == 'f' && width == 1) || (p[2] == 'b' && width != 1)) {
+    if (!is_known_type(p)) {
         int shown = p && p[0] == '\'' && p[1] ? (int)strcspn(p + 1, "'") + 2 : 0;
         return err_set(
             e, ERR_DATA,
@@ -69,8 +82,8 @@ static int parse_type(struct npy_file *in, const char *p, struct err *e)
             in->name, shown > 0 && shown < 16 ? shown : 16, shown > 0 ? p : "of a record");
     }
     in->form.kind = p[2];
-    in->form.width = width;
-    in->form.swapped = p[1] == '>' && width > 1;
+    in->form.width = p[3] - '0';
+    in->form.swapped = p[1] == '>' && in->form.width > 1;
     return 0;
 }
 

@@ -88,57 +88,93 @@ static json_t *base_spec(const struct evaluate_ask *ask, const struct artifact_a
     return NULL;
 }
 
+/* The data set that the network was trained on. */
+static int check_own_data(const struct evaluate_ask *ask, const json_t *data, struct err *e)
+{
+    return json_object_get(data, "format")
+               ? 0
+               : err_set(e, ERR_INVALID,
+                         "'%.200s' does not say what it was trained on; name a data set with "
+                         "--data",
+                         ask->model);
+}
+
+static const char *format_of(const json_t *data)
+{
+    return json_string_value(json_object_get(data, "format"));
+}
+
+/* Glyphs in place of other data. If it was trained on glyphs: as many, drawn from the same seed. */
+static void choose_glyphs(json_t *data)
+{
+    const char *before = format_of(data);
+    if (!before || strcmp(before, "glyphs") != 0) {
+        json_object_set_new(data, "format", json_string("glyphs"));
+        json_object_del(data, "path");
+        json_object_del(data, "labels");
+    }
+}
+
+/* Sets the roots, and returns the data set's name beneath them. A folder's parent is the only
+ * root; `real` is the folder's path, and is cut. */
+static const char *name_beneath_roots(struct evaluate *v, char *real)
+{
+    char *slash = strrchr(real, '/');
+    *slash = '\0';
+    snprintf(v->roots, sizeof(v->roots), "%s", real[0] ? real : "/");
+    return slash + 1;
+}
+
+/* The format that was asked for, or that the files at `path` have. NULL: *e says why. */
+static const struct catalog_entry *choose_format(const struct evaluate *v, const char *path,
+                                                 struct err *e)
+{
+    const char *asked = v->ask->format;
+    const struct catalog_entry *format =
+        asked ? catalog_find(CATALOG_FORMAT, asked) : catalog_get(dataset_detect(v->roots, path));
+    if (!format && asked) {
+        err_set(e, ERR_INVALID, "there is no data format '%.40s'", asked);
+    } else if (!format) {
+        err_set(e, ERR_DATA, "'%.200s' is not a data set of a known format", v->ask->data);
+    }
+    return format;
+}
+
+/* Removes the parameters of another format than this one. */
+static void forget_other_format(json_t *data, const struct catalog_entry *format)
+{
+    const char *before = format_of(data);
+    if (!before || strcmp(before, format->name) == 0) {
+        return;
+    }
+    const struct catalog_entry *old = catalog_find(CATALOG_FORMAT, before);
+    for (const struct catalog_param *p = old ? old->params : NULL; p && p->name; p++) {
+        json_object_del(data, p->name);
+    }
+}
+
 /* Takes the data set that --data names instead of that in `data`, with the normalisation of the
  * latter. */
 static int choose_data(struct evaluate *v, json_t *data, struct err *e)
 {
-    const struct evaluate_ask *ask = v->ask;
+    const char *name = v->ask->data;
     char path[PATH_MAX], real[PATH_MAX];
     struct stat st;
-    if (!ask->data) {
-        return json_object_get(data, "format")
-                   ? 0
-                   : err_set(e, ERR_INVALID,
-                             "'%.200s' does not say what it was trained on; name a data set with "
-                             "--data",
-                             ask->model);
+    if (!name) {
+        return check_own_data(v->ask, data, e);
     }
-    bool folder = realpath(ask->data, real) && stat(real, &st) == 0 && S_ISDIR(st.st_mode);
-    if (!folder && strcmp(ask->data, "glyphs") == 0) {
-        const char *trained_on = json_string_value(json_object_get(data, "format"));
-        if (!trained_on ||
-            strcmp(trained_on, "glyphs") != 0) { /* else as many, drawn from the same seed */
-            json_object_set_new(data, "format", json_string("glyphs"));
-            json_object_del(data, "path");
-            json_object_del(data, "labels");
-        }
+    if (realpath(name, real) && stat(real, &st) == 0 && S_ISDIR(st.st_mode)) {
+        name = name_beneath_roots(v, real);
+    } else if (strcmp(name, "glyphs") == 0) {
+        choose_glyphs(data);
         return 0;
     }
-    const char *name = ask->data;
-    if (folder) { /* its parent is the only root */
-        char *slash = strrchr(real, '/');
-        *slash = '\0';
-        snprintf(v->roots, sizeof(v->roots), "%s", real[0] ? real : "/");
-        name = slash + 1;
-    }
     int rc = dataset_find(v->roots, name, path, e);
-    if (rc < 0) {
-        return rc;
-    }
-    const struct catalog_entry *format = ask->format ? catalog_find(CATALOG_FORMAT, ask->format)
-                                                     : catalog_get(dataset_detect(v->roots, path));
+    const struct catalog_entry *format = rc < 0 ? NULL : choose_format(v, path, e);
     if (!format) {
-        return ask->format ? err_set(e, ERR_INVALID, "there is no data format '%.40s'", ask->format)
-                           : err_set(e, ERR_DATA, "'%.200s' is not a data set of a known format",
-                                     ask->data);
+        return -(int)e->code;
     }
-    const char *before = json_string_value(json_object_get(data, "format"));
-    if (before && strcmp(before, format->name) != 0) { /* parameters of the other format */
-        const struct catalog_entry *old = catalog_find(CATALOG_FORMAT, before);
-        for (const struct catalog_param *p = old ? old->params : NULL; p && p->name; p++) {
-            json_object_del(data, p->name);
-        }
-    }
+    forget_other_format(data, format);
     json_object_del(data, "validation");
     json_object_set_new(data, "format", json_string(format->name));
     json_object_set_new(data, "path", json_string(name));
