@@ -79,7 +79,7 @@ static struct err *err_of(struct run *r)
 static enum status not_served(const struct run *r)
 {
     int refusal = r->session.client.refusal;
-    if (err_of(r)->code == ERR_NOT_FOUND && *r->id) {
+    if (r->session.err.code == ERR_NOT_FOUND && *r->id) {
         return STATUS_NOT_FOUND;
     }
     return refusal >= 400 && refusal < 500 ? STATUS_REFUSED : STATUS_UNREACHABLE;
