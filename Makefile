@@ -261,10 +261,12 @@ check-docs: all $(doc_programs) ## nothing in the docs is stale: options, files,
 	@BUILD=$(BUILD) docs/generate --check
 docs: all $(doc_programs) ## regenerates what the docs take from the code
 	BUILD=$(BUILD) docs/generate
+page_there = $(DESTDIR)$(PREFIX)/share/evenstep/static
 install: all install-client install-share ## into PREFIX
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/evenstep
+	install -d $(DESTDIR)$(PREFIX)/bin $(page_there)
 	install $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin
-	cp -r static $(DESTDIR)$(PREFIX)/share/evenstep/
+	cp -r $(addprefix static/,index.html favicon.svg css js) $(page_there)
+	find $(page_there) -name README.md -delete
 bundle: all ## a folder of at most 40 MiB that runs where our packages are not (docs/gpu.md)
 	CC="$(CC)" deploy/bundle/make $(BUILD) $(BUILD)/bundle/evenstep
 deb: all ## Debian packages for service, agent and command line, into BUILD/deb
