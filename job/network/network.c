@@ -228,6 +228,15 @@ out:
     json_decref(full);
 }
 
+static void mark_inputs(const struct layer *l, bool marks[NET_LAYERS])
+{
+    for (int k = 0; k < l->n_inputs; k++) {
+        if (l->inputs[k] >= 0) {
+            marks[l->inputs[k]] = true;
+        }
+    }
+}
+
 /* Marks weights for He normal: those whose outputs reach a relu with only layers without weights in
  * between. A batch norm has a factor per channel, which starts at one, and does not count. */
 static void mark_he(struct network *net)
@@ -235,17 +244,13 @@ static void mark_he(struct network *net)
     bool reaches[NET_LAYERS] = {false}; /* the layer's output goes into a relu */
     for (int i = net->n_layers - 1; i >= 0; i--) {
         const struct layer *l = &net->layers[i];
+        bool passes = l->n_tensors == 0 || l->type == CAT_LAYER_BATCH_NORM;
         for (int k = 0; k < l->n_tensors; k++) {
             net->tensors[l->first_tensor + k].he = reaches[i];
         }
-        bool passes = l->n_tensors == 0 || l->type == CAT_LAYER_BATCH_NORM;
         if (l->type == CAT_LAYER_RELU || l->type == CAT_LAYER_LEAKY_RELU ||
             (passes && reaches[i])) {
-            for (int k = 0; k < l->n_inputs; k++) {
-                if (l->inputs[k] >= 0) {
-                    reaches[l->inputs[k]] = true;
-                }
-            }
+            mark_inputs(l, reaches);
         }
     }
 }

@@ -250,8 +250,46 @@ static void keep_sound_levels(struct pyramid_reader *r)
     }
 }
 
+/* Passes over full buckets that are on disk, level by level, so that they are not written again. */
+static void pass_over_written(struct pyramid_writer *w, const struct pyramid_reader *r)
+{
+    for (int l = 0; l < PYRAMID_LEVELS; l++) {
+        if (w->rows % rows_per_bucket(l + 1) != 0 || w->have[l] >= r->count[l + 1]) {
+            continue;
+        }
+        w->have[l]++;
+        if (l + 1 < PYRAMID_LEVELS) {
+            merge(&w->open[l + 1], &w->open[l]);
+        }
+        pyramid_empty(&w->open[l]);
+    }
+}
+
+/* Reads the buckets of l1 or computes them again. The upper levels follow from them, whatever their
+ * files hold. */
+static int take_written(struct pyramid_writer *w, struct pyramid_reader *r, struct err *e)
+{
+    int rc = 0;
+    for (int64_t b = 0; b < r->count[0] / PYRAMID_FAN && rc == 0; b++) {
+        w->rows = (b + 1) * PYRAMID_FAN;
+        if (b < r->count[1]) {
+            w->open[0] = *pyramid_level(r, 1, b);
+        } else {
+            pyramid_range(r, b * PYRAMID_FAN, w->rows, &w->open[0]);
+        }
+        pass_over_written(w, r);
+        rc = close_buckets(w, e);
+    }
+    if (rc == 0) {
+        pyramid_range(r, w->rows, r->count[0], &w->open[0]);
+        w->rows = r->count[0];
+    }
+    return rc;
+}
+
 int pyramid_writer_open(struct pyramid_writer *w, const char *base, int row_bytes, struct err *e)
 {
+    struct pyramid_reader r;
     memset(w, 0, sizeof *w);
     w->row_bytes = row_bytes;
     if (strlen(base) >= sizeof w->base) {
@@ -261,35 +299,9 @@ int pyramid_writer_open(struct pyramid_writer *w, const char *base, int row_byte
     for (int l = 0; l < PYRAMID_LEVELS; l++) {
         pyramid_empty(&w->open[l]);
     }
-    struct pyramid_reader r;
     pyramid_reader_open(&r, base, row_bytes);
     keep_sound_levels(&r);
-    int rc = 0;
-    /* Reads the buckets of l1 or computes them again; the upper levels follow from them, whatever
-     * their files hold. */
-    for (int64_t b = 0; b < r.count[0] / PYRAMID_FAN && rc == 0; b++) {
-        w->rows = (b + 1) * PYRAMID_FAN;
-        if (b < r.count[1]) {
-            w->open[0] = *pyramid_level(&r, 1, b);
-        } else {
-            pyramid_range(&r, b * PYRAMID_FAN, w->rows, &w->open[0]);
-        }
-        for (int l = 0; l < PYRAMID_LEVELS; l++) { /* buckets on disk are not written again */
-            int64_t width = rows_per_bucket(l + 1);
-            if (w->rows % width == 0 && w->have[l] < r.count[l + 1]) {
-                w->have[l]++;
-                if (l + 1 < PYRAMID_LEVELS) {
-                    merge(&w->open[l + 1], &w->open[l]);
-                }
-                pyramid_empty(&w->open[l]);
-            }
-        }
-        rc = close_buckets(w, e);
-    }
-    if (rc == 0) {
-        pyramid_range(&r, w->rows, r.count[0], &w->open[0]);
-        w->rows = r.count[0];
-    }
+    int rc = take_written(w, &r, e);
     if (rc == 0 && r.failed) {
         rc = err_set(e, ERR_IO, "cannot read history '%s'", base);
     }

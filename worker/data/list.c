@@ -35,6 +35,24 @@ struct listing {
 
 /* ---- what the file remembers ----------------------------------------------------------------- */
 
+static uint64_t mix_entry(uint64_t h, const char *name, const struct stat *st)
+{
+    for (const char *p = name; *p; p++) {
+        h = rng_mix(h, (uint64_t)(unsigned char)*p);
+    }
+    return rng_mix(rng_mix(h, (uint64_t)st->st_size),
+                   (uint64_t)st->st_mtim.tv_sec * 1000000000ull + (uint64_t)st->st_mtim.tv_nsec);
+}
+
+/* Sets path[PATH_BYTES + 300] and *st of a visible entry; false: it counts for nothing. */
+static bool find_entry(const char *dir, const struct dirent *entry, bool files, char *path,
+                       struct stat *st)
+{
+    return (files || entry->d_type != DT_REG) && entry->d_name[0] != '.' &&
+           snprintf(path, PATH_BYTES + 300, "%s/%s", dir, entry->d_name) < PATH_BYTES &&
+           stat(path, st) == 0;
+}
+
 /* For a folder's own files: names, sizes and times. For folders below it, `levels` deep: names and
  * times, which change when a file is added, renamed or removed. */
 static uint64_t mix_folder(uint64_t h, const char *dir, int levels, bool files)
@@ -44,16 +62,11 @@ static uint64_t mix_folder(uint64_t h, const char *dir, int levels, bool files)
     for (int i = 0; i < n; i++) {
         char path[PATH_BYTES + 300];
         struct stat st;
-        bool counts = (files || names[i]->d_type != DT_REG) && names[i]->d_name[0] != '.' &&
-                      snprintf(path, sizeof(path), "%s/%s", dir, names[i]->d_name) < PATH_BYTES &&
-                      stat(path, &st) == 0;
-        if (counts && (S_ISREG(st.st_mode) ? files : S_ISDIR(st.st_mode) && levels > 0)) {
-            for (const char *p = names[i]->d_name; *p; p++) {
-                h = rng_mix(h, (uint64_t)(unsigned char)*p);
-            }
-            h = rng_mix(rng_mix(h, (uint64_t)st.st_size),
-                        (uint64_t)st.st_mtim.tv_sec * 1000000000ull + (uint64_t)st.st_mtim.tv_nsec);
-            h = S_ISDIR(st.st_mode) ? mix_folder(h, path, levels - 1, false) : h;
+        bool counts = find_entry(dir, names[i], files, path, &st);
+        if (counts && S_ISREG(st.st_mode) && files) {
+            h = mix_entry(h, names[i]->d_name, &st);
+        } else if (counts && S_ISDIR(st.st_mode) && levels > 0) {
+            h = mix_folder(mix_entry(h, names[i]->d_name, &st), path, levels - 1, false);
         }
         free(names[i]);
     }

@@ -87,6 +87,29 @@ static int parse_type(struct npy_file *in, const char *p, struct err *e)
     return 0;
 }
 
+/* Adds the next axis, the samples' or one of each sample. */
+static int add_axis(struct npy_file *in, long long size, struct err *e)
+{
+    in->dim[in->rank++] = size;
+    if (in->rank == 1) {
+        return 0;
+    }
+    if (size < 1 || size > (1 << 24) || in->each > (1 << 28) / size) {
+        return err_set(e, ERR_DATA, "'%s' has an axis of %lld", in->name, size);
+    }
+    in->each *= size;
+    return 0;
+}
+
+static int cannot_use_shape(const struct npy_file *in, const char *shape, struct err *e)
+{
+    size_t shown = strcspn(shape, ")") + 1;
+    return err_set(e, ERR_DATA,
+                   "'%s' has the shape %.*s, which cannot be used: samples come first, then 0 to 3 "
+                   "axes",
+                   in->name, shown < 60 ? (int)shown : 60, shape);
+}
+
 static int parse_shape(struct npy_file *in, const char *shape, struct err *e)
 {
     if (!shape || *shape != '(') {
@@ -95,26 +118,15 @@ static int parse_shape(struct npy_file *in, const char *shape, struct err *e)
     in->each = 1;
     for (const char *p = shape + 1; *p && *p != ')';) {
         char *end;
-        long long v = strtoll(p, &end, 10);
-        if (end == p || v < 0 || in->rank == AXES || v > ((int64_t)1 << 40)) {
-            size_t shown = strcspn(shape, ")") + 1;
-            return err_set(
-                e, ERR_DATA,
-                "'%s' has the shape %.*s, which cannot be used: samples come first, then 0 to 3 "
-                "axes",
-                in->name, shown < 60 ? (int)shown : 60, shape);
+        long long size = strtoll(p, &end, 10);
+        if (end == p || size < 0 || in->rank == AXES || size > ((int64_t)1 << 40)) {
+            return cannot_use_shape(in, shape, e);
         }
-        in->dim[in->rank++] = v;
-        if (in->rank > 1) {
-            if (v < 1 || v > (1 << 24) || in->each > (1 << 28) / v) {
-                return err_set(e, ERR_DATA, "'%s' has an axis of %lld", in->name, v);
-            }
-            in->each *= v;
+        int rc = add_axis(in, size, e);
+        if (rc < 0) {
+            return rc;
         }
-        p = end;
-        while (*p == ',' || *p == ' ' || *p == 'L') {
-            p++;
-        }
+        p = end + strspn(end, ", L");
     }
     return in->rank > 0 ? 0
                         : err_set(e, ERR_DATA, "'%s' is a single number, not samples", in->name);
