@@ -215,7 +215,6 @@ static int answer_rate(struct query *q, int k, int workers, struct err *e)
     return 0;
 }
 
-/* Answers the evaluations. They are few, so all are read. */
 /* The evaluations of a job, and which of them count. */
 struct tests {
     struct history_evaluation *all; /* [n]; owned */
@@ -294,6 +293,7 @@ static int64_t points_of(const struct query *q, const struct tests *t, bool accu
     return m;
 }
 
+/* Answers the evaluations. They are few, so all are read. */
 static int answer_tests(struct query *q, struct err *e)
 {
     struct tests t = {0};

@@ -64,6 +64,7 @@ def test_events_that_end_with_their_token_say_so(service):
     finally:
         listens.kill()
     assert service.post(f"jobs/{job}/cancel").ok
+    service.wait(job, "cancelled")  # a later test wants its node
 
 
 def test_a_token_command_that_is_used_wrongly_says_how(service):

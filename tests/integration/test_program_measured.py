@@ -52,8 +52,8 @@ def test_where_parameters_are_averaged_after_the_next_average(tmp_path, strategy
     assert told[later] == pytest.approx(0.25 + 5 / 128, abs=1e-6)
 
 
-def test_a_program_alone_hears_of_none(tmp_path):
-    """Its steps are granted ahead, and no evaluation comes between those."""
+def test_a_rank_that_is_alone_ends_the_same(tmp_path):
+    """Its steps are granted ahead, and an evaluation waits until they are made."""
     run = Run(tmp_path / "run", measuring(SYNC, sizes=(64,), every=2))
     assert evaluations(run)[16] == 0.625
     assert (without_statistics(run.model()) == expected(4)).all()

@@ -16,7 +16,10 @@
 
 /* Of the test set, as a strategy counts it: a program says means and not how many samples, so a
  * rank that measured stands for so many. A float holds their sum over 16 ranks exactly. */
-enum { METRICS_SAMPLES = 1 << 20, METRICS_WAITING = 64 };
+enum { METRICS_SAMPLES = 1 << 20 };
+
+/* How many evaluations wait at most; the oldest makes room for one more. */
+enum { METRICS_WAITING = 64 };
 
 /* The evaluations that nobody has taken yet, the oldest first. An evaluation has each figure once:
  * a second test_accuracy begins the next evaluation. A program logs several between two of its

@@ -21,7 +21,7 @@ from itertools import islice
 
 from ...run import Error
 from .fitted import fit
-from .order import Seeded
+from .order import LISTED_MOST, Seeded
 
 ENDLESS = 8  # times as many samples as the data set has
 
@@ -30,11 +30,11 @@ def _batches_of(sampler, samples):
     """Those of an epoch. samples: of the data set, or 0: unknown."""
     if hasattr(sampler, "__len__"):
         return [list(batch) for batch in islice(sampler, len(sampler))]
-    batches, total = [], 0
+    batches, total, most = [], 0, ENDLESS * samples or LISTED_MOST
     for batch in sampler:
         batches.append(list(batch))
         total += len(batches[-1])
-        if total > ENDLESS * samples:
+        if total > most:
             raise Error(
                 "the loader has a batch sampler of its own (%s) without a length, whose batches "
                 "do not end after %d samples: give it a __len__, the batches of an epoch"
@@ -52,7 +52,7 @@ class Row:
         self.batches, self._of_data = batches, samples
         with Seeded(batches, 0):
             sizes = self._sizes(_batches_of(batches, samples))
-        self.count, self.size = len(sizes), max(sizes, default=0)
+        self.count, self.size = len(sizes), max(sizes)
         self.has_gaps = any(size != self.size for size in sizes[:-1])
         last = self.size if self.has_gaps else sizes[-1]
         self._places = [self.size] * (self.count - 1) + [last]
