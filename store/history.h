@@ -15,6 +15,7 @@
 #include <jansson.h>
 
 #include "common/err.h"
+#include "job/documents/ranks/logged.h"
 #include "job/documents/ranks/norms.h"
 #include "job/row.h"
 
@@ -38,6 +39,14 @@ int history_evaluation(struct history *h, int64_t step, double epoch, double tim
 /* Norms of the model's tensors at a step, kept like evaluations. Norms of tensors that the first
  * call did not name are refused with ERR_DATA. */
 int history_norms(struct history *h, const struct norms *n, struct err *e);
+/* Metrics that a program logged, kept like evaluations, for each name by itself; of two at one step
+ * the second counts. At most
+ * LOGGED_NAMES names are kept, and of a name with very many points not each
+ * (store/history/logged.h). */
+int history_logged(struct history *h, const struct logged *l, struct err *e);
+/* {name: newest value, or null where it became NaN or infinite}; NULL: nothing was logged. New
+ * reference. */
+json_t *history_logged_newest(const struct history *h);
 int history_show(struct history *h,
                  struct err *e); /* writes to the files: readers see it, and it outlives this
                                     process */
@@ -63,6 +72,11 @@ json_t *history_series(const char *job_dir, const struct series_ask *ask, struct
  * has null there. {"tensors": [{"name","elements"}], "left_out", "total_points", "x": [steps],
  * "epoch", "time", "weights": [[…] for each tensor], "gradients"}. */
 json_t *history_norms_read(const char *job_dir, int points, struct err *e);
+/* The answer of GET …/logged: the points of each logged metric that count, in at most `points`
+ * buckets each (below 1: 600), with the last step of each bucket. A bucket in which a value became
+ * NaN or infinite has null as min, max and mean. {"metrics": [{"name", "total_points", "x":
+ * [steps], "epoch", "time", "min", "max", "mean"}]}. */
+json_t *history_logged_read(const char *job_dir, int points, struct err *e);
 /* The last n rows of every rank (timeline of the last steps): [{"node","rank","rows":[…]}]. */
 json_t *history_last(const char *job_dir, int n, struct err *e);
 

@@ -10,15 +10,12 @@
  */
 #include "store/history.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/process/proc.h"
+#include "store/history/logged.h"
 #include "store/history/meta.h"
 #include "store/history/norms.h"
 #include "store/history/parts.h"
@@ -49,10 +46,10 @@ struct history {
     struct step_merge pending;
     int64_t frontier; /* the least `seen`; at_frontier ranks have it */
     int at_frontier;
-    int64_t evaluations, evaluated; /* how many; the step of the last one that counts (-1: none) */
-    int evaluations_fd;
-    bool evaluations_dirty;
+    struct records evaluations;
+    int64_t evaluated; /* the step of the last one that counts; -1: none */
     struct norm_track norms;
+    struct logged_track logged;
     int files_kept;     /* how many files have their entry in the folder on the disk */
     int attempt;        /* the newest attempt seen */
     int64_t version;    /* of the last restart, -1: none */
@@ -168,36 +165,14 @@ static int recall(struct history *h, struct err *e)
     return rc < 0 ? rc : 0;
 }
 
-/* The step of the last evaluation that counts. */
-static int find_evaluated(struct history *h, struct err *e)
-{
-    struct spans dead = {0}, alive = {0};
-    struct history_evaluation one;
-    int rc = history_meta_dead(h->meta, "evaluations", &dead, e);
-    h->evaluated = -1;
-    if (rc == 0 && (rc = spans_alive(&dead, 0, h->evaluations, &alive, e)) == 0 && alive.n) {
-        int64_t last = alive.items[alive.n - 1].b - 1;
-        if (pread(h->evaluations_fd, &one, sizeof one, (off_t)(last * (int64_t)sizeof one)) ==
-            (ssize_t)sizeof one) {
-            h->evaluated = one.step;
-        }
-    }
-    spans_release(&dead);
-    spans_release(&alive);
-    return rc;
-}
-
 static int open_evaluations(struct history *h, struct err *e)
 {
-    char path[HISTORY_PATH + 32];
-    struct stat st;
-    snprintf(path, sizeof path, "%s/evaluations.bin", h->dir);
-    h->evaluations_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (h->evaluations_fd < 0 || fstat(h->evaluations_fd, &st)) {
-        return err_errno(e, ERR_IO, "cannot open '%s'", path);
+    struct records *r = &h->evaluations;
+    int rc = records_open(r, h->dir, "evaluations", sizeof(struct history_evaluation), e);
+    if (rc < 0 || (rc = records_create(r, h->dir, e)) < 0) {
+        return rc;
     }
-    h->evaluations = (int64_t)st.st_size / (int64_t)sizeof(struct history_evaluation);
-    return find_evaluated(h, e);
+    return records_last(r, h->meta, &h->evaluated, e);
 }
 
 struct history *history_open(const char *job_dir, int workers, const char *const *nodes,
@@ -218,7 +193,7 @@ struct history *history_open(const char *job_dir, int workers, const char *const
     char base[PYRAMID_PATH];
     snprintf(h->dir, sizeof h->dir, "%s/history", job_dir);
     h->workers = workers;
-    h->evaluations_fd = h->norms.fd = -1;
+    h->evaluations.fd = h->norms.records.fd = h->logged.records.fd = -1;
     h->version = -1;
     int rc = proc_mkdirs(h->dir, 0755, e);
     if (rc == 0 && !(h->meta = history_meta_load(h->dir, e))) {
@@ -231,7 +206,8 @@ struct history *history_open(const char *job_dir, int workers, const char *const
         rc = pyramid_writer_open(track, base, h->row_bytes, e);
     }
     if (rc < 0 || (rc = open_evaluations(h, e)) < 0 ||
-        (rc = norm_track_open(&h->norms, h->dir, h->meta, e)) < 0 || (rc = recall(h, e)) < 0 ||
+        (rc = norm_track_open(&h->norms, h->dir, h->meta, e)) < 0 ||
+        (rc = logged_track_open(&h->logged, h->dir, h->meta, e)) < 0 || (rc = recall(h, e)) < 0 ||
         (rc = add_layout(h, nodes, e)) < 0) {
         history_close(h);
         return NULL;
@@ -244,13 +220,12 @@ void history_close(struct history *h)
     if (!h) {
         return;
     }
-    if (h->meta && h->evaluations_fd >= 0) {
+    if (h->meta && h->evaluations.fd >= 0) {
         history_flush(h, NULL);
     }
-    if (h->evaluations_fd >= 0) {
-        close(h->evaluations_fd);
-    }
+    records_close(&h->evaluations);
     norm_track_close(&h->norms);
+    logged_track_close(&h->logged);
     step_merge_release(&h->pending);
     json_decref(h->meta);
     free(h->ranks);
@@ -350,6 +325,16 @@ int history_norms(struct history *h, const struct norms *n, struct err *e)
     return norm_track_append(&h->norms, h->dir, h->meta, n, e);
 }
 
+int history_logged(struct history *h, const struct logged *l, struct err *e)
+{
+    return logged_track_append(&h->logged, h->dir, h->meta, l, e);
+}
+
+json_t *history_logged_newest(const struct history *h)
+{
+    return logged_track_newest(&h->logged, h->meta);
+}
+
 int history_show(struct history *h, struct err *e)
 {
     return write_out(h, false, e);
@@ -358,7 +343,7 @@ int history_show(struct history *h, struct err *e)
 /* Syncs the folder, so that new files survive a power cut. Levels can be made again from rows. */
 static void keep_files(struct history *h)
 {
-    int files = 1 + (h->norms.records > 0);
+    int files = 1 + (h->norms.records.count > 0) + (h->logged.records.count > 0);
     for (int r = 0; r < h->workers; r++) {
         files += h->ranks[r].rows.rows > 0;
     }
@@ -371,17 +356,13 @@ static void keep_files(struct history *h)
 int history_flush(struct history *h, struct err *e)
 {
     int rc = write_out(h, true, e);
-    if (rc == 0 && h->evaluations_dirty) {
-        if (fdatasync(h->evaluations_fd)) {
-            return err_errno(e, ERR_IO, "cannot sync '%s/evaluations.bin'", h->dir);
-        }
-        h->evaluations_dirty = false;
+    if (rc < 0 || (rc = records_sync(&h->evaluations, h->dir, e)) < 0 ||
+        (rc = norm_track_sync(&h->norms, h->dir, e)) < 0 ||
+        (rc = logged_track_sync(&h->logged, h->dir, e)) < 0) {
+        return rc;
     }
-    rc = rc == 0 ? norm_track_sync(&h->norms, h->dir, e) : rc;
-    if (rc == 0) {
-        keep_files(h);
-    }
-    return rc;
+    keep_files(h);
+    return 0;
 }
 
 int history_evaluation(struct history *h, int64_t step, double epoch, double time, double samples,
@@ -391,14 +372,11 @@ int history_evaluation(struct history *h, int64_t step, double epoch, double tim
     if (step <= h->evaluated) {
         return 0; /* it came twice, as rows may */
     }
-    off_t at = (off_t)(h->evaluations * (int64_t)sizeof one);
-    if (pwrite(h->evaluations_fd, &one, sizeof one, at) != (ssize_t)sizeof one) {
-        return err_errno(e, ERR_IO, "cannot write '%s/evaluations.bin'", h->dir);
+    int rc = records_append(&h->evaluations, h->dir, &one, e);
+    if (rc == 0) {
+        h->evaluated = step;
     }
-    h->evaluations++;
-    h->evaluated = step;
-    h->evaluations_dirty = true;
-    return 0;
+    return rc;
 }
 
 /* ---- superseding ----------------------------------------------------------------------------- */
@@ -443,9 +421,10 @@ int history_supersede(struct history *h, int64_t version, struct err *e)
         rc = supersede_track(h, r, version, e);
     }
     if (rc < 0 || (rc = count_missing(h, version, e)) < 0 ||
-        (rc = supersede_evaluations(h->meta, h->evaluations_fd, h->evaluations, version, e)) < 0 ||
-        (rc = find_evaluated(h, e)) < 0 ||
+        (rc = records_supersede(&h->evaluations, h->meta, version, e)) < 0 ||
+        (rc = records_last(&h->evaluations, h->meta, &h->evaluated, e)) < 0 ||
         (rc = norm_track_supersede(&h->norms, h->meta, version, e)) < 0 ||
+        (rc = logged_track_supersede(&h->logged, h->dir, h->meta, version, e)) < 0 ||
         (rc = history_meta_save(h->dir, h->meta, e)) < 0) {
         return rc;
     }

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "common/json/jsonx.h"
@@ -229,4 +230,37 @@ json_t *history_meta_tensors(const json_t *meta)
 void history_meta_set_tensors(json_t *meta, json_t *tensors)
 {
     json_object_set(meta, "tensors", tensors);
+}
+
+/* ---- logged metrics -------------------------------------------------------------------------- */
+
+int history_meta_logged_count(const json_t *meta)
+{
+    return (int)json_array_size(json_object_get(meta, "logged"));
+}
+
+const char *history_meta_logged_name(const json_t *meta, int index)
+{
+    const json_t *names = json_object_get(meta, "logged");
+    const char *name = index < 0 ? NULL : json_string_value(json_array_get(names, (size_t)index));
+    return name ? name : "";
+}
+
+int history_meta_logged_find(const json_t *meta, const char *name)
+{
+    int n = history_meta_logged_count(meta), i = 0;
+    while (i < n && strcmp(history_meta_logged_name(meta, i), name) != 0) {
+        i++;
+    }
+    return i < n ? i : -1;
+}
+
+void history_meta_logged_add(json_t *meta, const char *name)
+{
+    json_t *names = json_object_get(meta, "logged");
+    if (!names) {
+        names = json_array();
+        json_object_set_new(meta, "logged", names);
+    }
+    json_array_append_new(names, json_string(name));
 }

@@ -8,6 +8,7 @@
  *                                                             spans [a, b) that do not count
  *    "missing": 3,                                            steps without any row
  *    "tensors": {…},                                          of which norms are kept (norms.h)
+ *    "logged": ["bleu", …],                                   names of logged metrics (logged.h)
  *    "row_bytes": 84}      the format: how long a row is (job/row.h). Left out where it is that of
  *                          the first version
  *
@@ -62,5 +63,13 @@ void history_meta_set_missing(json_t *meta, int64_t steps);
 /* The tensors, as norms.h describes them, borrowed; NULL: no norms came yet. */
 json_t *history_meta_tensors(const json_t *meta);
 void history_meta_set_tensors(json_t *meta, json_t *tensors);
+
+/* ---- logged metrics -------------------------------------------------------------------------- */
+
+int history_meta_logged_count(const json_t *meta);
+/* "": there is no such index. */
+const char *history_meta_logged_name(const json_t *meta, int index);
+int history_meta_logged_find(const json_t *meta, const char *name); /* its index, or -1 */
+void history_meta_logged_add(json_t *meta, const char *name);
 
 #endif

@@ -12,11 +12,11 @@
 
 #include "common/err.h"
 #include "job/documents/ranks/norms.h"
+#include "store/history/records.h"
 
 struct norm_track {
-    int fd;                /* -1: there is no file yet */
-    int64_t records, told; /* how many; the step of the last one that counts, -1: none */
-    bool dirty;
+    struct records records;
+    int64_t told; /* the step of the last one that counts; -1: none */
 };
 
 int norm_track_open(struct norm_track *t, const char *dir, const json_t *meta, struct err *e);

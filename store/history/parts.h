@@ -5,7 +5,9 @@
  *     meta.json        which node a rank was, what does not count, how long a row is (meta.h)
  *     rows-R.bin       rows of rank R, with rows-R.v1 .v2 .v3 (pyramid.h)
  *     steps.bin        one row for each step of the job, merged from all ranks, with its levels
- *     evaluations.bin  struct history_evaluation
+ *     evaluations.bin  struct history_evaluation (records.h)
+ *     norms.bin        lengths of the model's tensors (norms.h)
+ *     logged.bin       metrics that a program logged (logged.h)
  *
  * Nothing in these files comes from a clock: the same rows in the same order give the same bytes.
  */

@@ -8,19 +8,15 @@
  * A bucket is summed by the pyramid, so the cost depends on the points asked for, not on the length
  * of the job, and a lone extreme is in some bucket's min or max whatever the width.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/json/jsonx.h"
 #include "common/text/words.h"
 #include "store/history.h"
 #include "store/history/meta.h"
+#include "store/history/records.h"
 #include "store/history/series_axis.h"
 #include "store/history/source.h"
 
@@ -215,58 +211,6 @@ static int answer_rate(struct query *q, int k, int workers, struct err *e)
     return 0;
 }
 
-/* The evaluations of a job, and which of them count. */
-struct tests {
-    struct history_evaluation *all; /* [n]; owned */
-    int64_t n;
-    struct spans alive; /* those that no later attempt took the place of */
-    struct point *room; /* [n] for the points of a series; owned */
-};
-
-static void release_tests(struct tests *t)
-{
-    free(t->all);
-    free(t->room);
-    spans_release(&t->alive);
-}
-
-static int find_alive(const struct query *q, struct tests *t, struct err *e)
-{
-    struct spans dead = {0};
-    int rc = history_meta_dead(q->meta, "evaluations", &dead, e);
-    rc = rc < 0 ? rc : spans_alive(&dead, 0, t->n, &t->alive, e);
-    spans_release(&dead);
-    return rc;
-}
-
-static int read_all(struct tests *t, int fd, const char *path, struct err *e)
-{
-    size_t bytes = (size_t)t->n * sizeof *t->all;
-    t->all = malloc(bytes + 1);
-    t->room = calloc((size_t)t->n + 1, sizeof *t->room);
-    if (!t->all || !t->room) {
-        return err_set(e, ERR_MEMORY, "cannot read the history: memory ran out");
-    }
-    return bytes == 0 || pread(fd, t->all, bytes, 0) == (ssize_t)bytes
-               ? 0
-               : err_errno(e, ERR_IO, "cannot read '%s'", path);
-}
-
-static int open_tests(const struct query *q, struct tests *t, struct err *e)
-{
-    char path[HISTORY_PATH + 32];
-    struct stat st;
-    snprintf(path, sizeof path, "%s/evaluations.bin", q->dir);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    t->n = fd >= 0 && !fstat(fd, &st) ? (int64_t)st.st_size / (int64_t)sizeof *t->all : 0;
-    int rc = find_alive(q, t, e);
-    rc = rc < 0 ? rc : read_all(t, fd, path, e);
-    if (fd >= 0) {
-        close(fd);
-    }
-    return rc;
-}
-
 static double place_of(const struct series_axis *x, const struct history_evaluation *v)
 {
     return x->kind == AXIS_STEP ? (double)v->step : x->kind == AXIS_TIME ? v->time : v->samples;
@@ -277,17 +221,18 @@ static bool is_within(const struct series_axis *x, double at)
     return (isnan(x->from) || at >= x->from) && (isnan(x->to) || at <= x->to);
 }
 
-/* Fills t->room with the points of a series of evaluations; returns their number. */
-static int64_t points_of(const struct query *q, const struct tests *t, bool accuracy)
+/* Fills `room` with the points of a series of evaluations; returns their number. */
+static int64_t points_of(const struct query *q, const struct records_read *tests, bool accuracy,
+                         struct point *room)
 {
+    const void *all = tests->all;
+    const struct history_evaluation *evaluations = all;
     int64_t m = 0;
-    for (int i = 0; i < t->alive.n; i++) {
-        for (int64_t p = t->alive.items[i].a; p < t->alive.items[i].b; p++) {
-            double x = place_of(&q->axis, &t->all[p]);
-            double value = accuracy ? t->all[p].accuracy : t->all[p].loss;
-            if (isfinite(value) && is_within(&q->axis, x)) {
-                t->room[m++] = (struct point){x, value, 1};
-            }
+    for (int64_t i = 0; i < tests->n; i++) {
+        double x = place_of(&q->axis, &evaluations[i]);
+        double value = accuracy ? evaluations[i].accuracy : evaluations[i].loss;
+        if (isfinite(value) && is_within(&q->axis, x)) {
+            room[m++] = (struct point){x, value, 1};
         }
     }
     return m;
@@ -296,15 +241,21 @@ static int64_t points_of(const struct query *q, const struct tests *t, bool accu
 /* Answers the evaluations. They are few, so all are read. */
 static int answer_tests(struct query *q, struct err *e)
 {
-    struct tests t = {0};
-    int rc = open_tests(q, &t, e);
+    struct records_read tests;
+    int rc =
+        records_read(&tests, q->dir, "evaluations", sizeof(struct history_evaluation), q->meta, e);
+    struct point *room = calloc((size_t)tests.n + 1, sizeof *room);
+    if (!room && rc >= 0) {
+        rc = err_set(e, ERR_MEMORY, "cannot read the history: memory ran out");
+    }
     for (int k = 0; k < q->n && rc >= 0; k++) {
         const struct series_name *name = &series_names[q->names[k]];
         if (name->kind == KIND_TEST) {
-            answer_points(q, k, t.room, points_of(q, &t, name->of));
+            answer_points(q, k, room, points_of(q, &tests, name->of, room));
         }
     }
-    release_tests(&t);
+    free(room);
+    records_release(&tests);
     return rc;
 }
 

@@ -1,8 +1,6 @@
 /* See supersede.h. */
 #include "store/history/supersede.h"
 
-#include <unistd.h>
-
 #include "store/history.h"
 #include "store/history/meta.h"
 
@@ -38,24 +36,6 @@ int supersede_rows(json_t *meta, const char *track, struct pyramid_reader *r, in
     int rc = find_dead(r, 0, r->count[0], version, &more, e);
     if (rc >= 0) {
         rc = history_meta_add_dead(meta, track, &more, e);
-    }
-    spans_release(&more);
-    return rc;
-}
-
-int supersede_evaluations(json_t *meta, int fd, int64_t n, int64_t version, struct err *e)
-{
-    struct spans more = {0};
-    struct history_evaluation one;
-    int rc = 0;
-    for (int64_t i = 0; i < n && rc == 0; i++) {
-        if (pread(fd, &one, sizeof one, (off_t)(i * (int64_t)sizeof one)) == (ssize_t)sizeof one &&
-            one.step > version) {
-            rc = spans_add(&more, i, i + 1, e);
-        }
-    }
-    if (rc >= 0) {
-        rc = history_meta_add_dead(meta, "evaluations", &more, e);
     }
     spans_release(&more);
     return rc;

@@ -14,13 +14,21 @@
 static const double longest = 1e12;
 
 static const char *const types[FACT_TYPES] = {
-    [FACT_LOADED] = "loaded",     [FACT_EVALUATION] = "evaluation",
-    [FACT_NORMS] = "norms",       [FACT_JOINED] = "joined",
-    [FACT_CRASHED] = "crashed",   [FACT_PROFILE] = "profile",
-    [FACT_TUNING] = "tuning",     [FACT_CHECKPOINT] = "checkpoint",
-    [FACT_ARTIFACT] = "artifact", [FACT_RESTORED] = "restored",
-    [FACT_LOST] = "lost",         [FACT_LEFT] = "left",
-    [FACT_RETURNED] = "returned", [FACT_ENDED] = "ended",
+    [FACT_LOADED] = "loaded",
+    [FACT_EVALUATION] = "evaluation",
+    [FACT_NORMS] = "norms",
+    [FACT_LOGGED] = "logged",
+    [FACT_JOINED] = "joined",
+    [FACT_CRASHED] = "crashed",
+    [FACT_PROFILE] = "profile",
+    [FACT_TUNING] = "tuning",
+    [FACT_CHECKPOINT] = "checkpoint",
+    [FACT_ARTIFACT] = "artifact",
+    [FACT_RESTORED] = "restored",
+    [FACT_LOST] = "lost",
+    [FACT_LEFT] = "left",
+    [FACT_RETURNED] = "returned",
+    [FACT_ENDED] = "ended",
 };
 static const char *const outcomes[OUTCOMES] = {
     [OUTCOME_FINISHED] = "finished",
@@ -84,6 +92,9 @@ json_t *fact_json(const struct fact *f)
         break;
     case FACT_NORMS:
         norms_write(j, &f->norms);
+        break;
+    case FACT_LOGGED:
+        logged_write(j, &f->logged);
         break;
     case FACT_CRASHED:
         json_object_set_new(j, "message", jsonx_text(f->crashed));
@@ -178,6 +189,9 @@ static void read_own(const struct document *d, struct fact *f)
     case FACT_NORMS:
         norms_parse(d, &f->norms);
         break;
+    case FACT_LOGGED:
+        logged_parse(d, &f->logged);
+        break;
     case FACT_CRASHED:
         document_sentence(d, "message", f->crashed, sizeof f->crashed);
         break;
@@ -259,6 +273,8 @@ void fact_release(struct fact *f)
         departure_release(&f->left);
     } else if (f->type == FACT_NORMS) {
         norms_release(&f->norms);
+    } else if (f->type == FACT_LOGGED) {
+        logged_release(&f->logged);
     }
     memset(f, 0, sizeof *f);
 }
@@ -271,6 +287,7 @@ bool fact_is_its_own(const struct fact *f, int first, int workers)
     case FACT_EVALUATION:
         return rank <= first || keeper;
     case FACT_NORMS:
+    case FACT_LOGGED:
         return worker && rank <= first;
     case FACT_JOINED:
         return rank == 0;

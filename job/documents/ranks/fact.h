@@ -12,6 +12,7 @@
  *               keeper      samples final
  *   norms       rank 0*     step epoch time names elements           lengths of the tensors and of
  *                           weights gradients left_out               their gradients
+ *   logged      rank 0*     names steps epochs times values          metrics that a program logged
  *   joined      rank 0      program                                  what a user's program brings
  *   crashed     worker      message                                  its program ended, and is
  *                                                                    started again
@@ -39,6 +40,7 @@
 #include "job/documents/document.h"
 #include "job/documents/ranks/evaluation.h"
 #include "job/documents/ranks/joined.h"
+#include "job/documents/ranks/logged.h"
 #include "job/documents/ranks/norms.h"
 #include "job/documents/ranks/program_end.h"
 
@@ -52,6 +54,7 @@ enum fact_type {
     FACT_LOADED,
     FACT_EVALUATION,
     FACT_NORMS,
+    FACT_LOGGED,
     FACT_JOINED,
     FACT_CRASHED,
     FACT_PROFILE,
@@ -87,7 +90,8 @@ struct fact {
     union {
         int64_t loaded; /* training samples */
         struct evaluation evaluation;
-        struct norms norms; /* owned if it was read, else borrowed */
+        struct norms norms;   /* owned if it was read, else borrowed */
+        struct logged logged; /* the same */
         struct joined joined;
         struct {
             double a, k;   /* seconds; k 0: the memory is too small for the first minibatch */
