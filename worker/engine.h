@@ -15,6 +15,12 @@
 
 struct engine_ops;
 
+/* A metric that a user's program has logged: the newest value of this name. */
+struct logged_value {
+    char name[LOGGED_NAME];
+    double value; /* may be NaN or infinite */
+};
+
 enum further_pass {
     PASS_MADE,
     PASS_FAILED, /* it weighs nothing, and no rank makes the step */
@@ -38,7 +44,9 @@ struct engine {
     /* 1 if `mine` is true on any rank, else 0. Blocks until all ranks call it. NULL: the strategy
      * has no such question. */
     int (*any)(void *ctx, bool mine, struct err *e);
-    void *further_ctx; /* for both */
+    /* A user's program has logged metrics: engine_ops.logged has some. */
+    void (*heard)(void *ctx);
+    void *further_ctx; /* for all three */
     /* set by `compute`: */
     double idle;    /* seconds without computing; negative: it had begun before */
     double loading; /* of the other seconds, those in which a user's program waited for samples */
@@ -66,6 +74,9 @@ struct engine_ops {
      * none; *n: its samples, 0: there is no further one. last: no step follows, so the call waits
      * for what the program does after the last one. May be NULL. */
     int (*measured)(struct engine *g, bool last, struct dev_result *sum, int64_t *n, struct err *e);
+    /* The metrics that a user's program has logged since the last call, each with its newest value;
+     * borrowed until the next call of the engine. Returns how many. May be NULL. */
+    int (*logged)(struct engine *g, const struct logged_value **out);
     /* As rank_env.own_state, after the last step. NULL: there is none. */
     int (*own_state)(struct engine *g, struct own_state *out, struct err *e);
     /* As in rank_env. NULL: only the strategy changes the replica. */

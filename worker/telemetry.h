@@ -4,6 +4,7 @@
 #define WORKER_TELEMETRY_H
 
 #include "job/documents/ranks/joined.h"
+#include "job/documents/ranks/logged.h"
 #include "job/documents/ranks/norms.h"
 #include "job/documents/ranks/phase.h"
 #include "worker/exchange/strategy.h"
@@ -19,6 +20,8 @@ struct telemetry {
     void (*evaluated)(void *ctx, const struct evaluation *ev);
     /* lengths of the model's tensors and gradients, from time to time; may be NULL */
     void (*norms)(void *ctx, const struct norms *n);
+    /* a metric that a user's program logged; may be NULL */
+    void (*logged)(void *ctx, const struct logged_point *p);
     void (*profile)(void *ctx,
                     const struct profile *p); /* step time of this node, calibrated at start */
     void (*saved)(void *ctx, const char *kind, const char *path, int64_t step,

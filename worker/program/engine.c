@@ -164,6 +164,11 @@ static int measured(struct engine *base, bool last, struct dev_result *sum, int6
     return rc;
 }
 
+static int logged(struct engine *base, const struct logged_value **out)
+{
+    return metrics_take_logged(&of(base)->metrics, out);
+}
+
 static int end(struct engine *base, enum action why, struct err *e)
 {
     struct program_engine *g = of(base);
@@ -239,6 +244,7 @@ static const struct engine_ops program_engine_ops = {
     .compute = compute,
     .evaluate = evaluate,
     .measured = measured,
+    .logged = logged,
     .own_state = own_state,
     .mark = mark,
     .differs = differs,

@@ -6,9 +6,11 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "job/documents/ranks/fact.h"
 #include "job/staleness.h"
 #include "job/row.h"
 #include "store/store.h"
+#include "worker/pulse/log_queue.h"
 #include "worker/pulse/pulse.h"
 
 enum { PULSE_ROWS = 16384, PULSE_FACTS = 256 };
@@ -54,6 +56,7 @@ struct pulse {
     int64_t undone_to;          /* rows up to this step were queued already */
     json_t *facts[PULSE_FACTS]; /* documents; owned */
     int n_facts;
+    struct log_queue logged;
     int64_t number; /* of the newest fact or heartbeat */
 
     /* what comes down */
@@ -76,5 +79,8 @@ struct pulse {
     struct staleness staleness;
     char door[DOCUMENT_DOOR]; /* the address of this rank's door; empty: none */
 };
+
+/* trainer_side.c: queues a fact. The caller holds the lock. */
+void pulse_queue(struct pulse *p, struct fact *fact);
 
 #endif

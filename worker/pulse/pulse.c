@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -212,6 +213,21 @@ static int send_bundle(struct pulse *p, const struct bundle *b, bool beats)
     return rc;
 }
 
+/* The metrics that were logged become a fact. They wait while there are others, so that they take
+ * no room from them where the store is away. The caller holds the lock. */
+static void queue_logged(struct pulse *p)
+{
+    if (p->logged.n == 0 || p->n_facts >= PULSE_FACTS / 2) {
+        return;
+    }
+    struct fact f = {.type = FACT_LOGGED,
+                     .from = p->from,
+                     .logged = {.count = p->logged.n, .points = p->logged.points}};
+    snprintf(f.node, sizeof(f.node), "%s", p->node);
+    pulse_queue(p, &f);
+    p->logged.n = 0;
+}
+
 /* Sends the queues; -1 if the store is away. Rows go before facts, because the fact that ends a job
  * comes last. The heartbeat goes after facts, because facts explain its phase. It sends only the
  * facts that are queued at the call: a job that evaluates after each of many short epochs queues
@@ -221,6 +237,7 @@ static int send_all(struct pulse *p, bool beats)
     struct bundle b;
     b.last = false;
     pthread_mutex_lock(&p->lock);
+    queue_logged(p);
     int facts = p->n_facts, rc = 0;
     pthread_mutex_unlock(&p->lock);
     while (rc >= 0 && !b.last) {

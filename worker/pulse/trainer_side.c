@@ -106,9 +106,8 @@ static void on_row(void *ctx, const struct row *r)
     pthread_mutex_unlock(&p->lock);
 }
 
-static void tell(struct pulse *p, struct fact *fact)
+void pulse_queue(struct pulse *p, struct fact *fact)
 {
-    pthread_mutex_lock(&p->lock);
     fact->number = ++p->number;
     json_t *j = fact_json(fact);
     if (p->n_facts == PULSE_FACTS) { /* Redis has been away for long: drops the oldest */
@@ -116,6 +115,12 @@ static void tell(struct pulse *p, struct fact *fact)
         memmove(p->facts, p->facts + 1, sizeof(p->facts[0]) * --p->n_facts);
     }
     p->facts[p->n_facts++] = j;
+}
+
+static void tell(struct pulse *p, struct fact *fact)
+{
+    pthread_mutex_lock(&p->lock);
+    pulse_queue(p, fact);
     pthread_cond_signal(&p->wake);
     pthread_mutex_unlock(&p->lock);
 }
@@ -153,6 +158,17 @@ static void on_norms(void *ctx, const struct norms *n)
         f.norms = *n;
         tell(p, &f);
     }
+}
+
+static void on_logged(void *ctx, const struct logged_point *point)
+{
+    struct pulse *p = ctx;
+    pthread_mutex_lock(&p->lock);
+    log_queue_add(&p->logged, point);
+    if (log_queue_is_urgent(&p->logged)) {
+        pthread_cond_signal(&p->wake);
+    }
+    pthread_mutex_unlock(&p->lock);
 }
 
 /* Minibatches from the coordinator have a higher version than these. */
@@ -337,6 +353,7 @@ void pulse_telemetry(struct pulse *p, struct telemetry *out)
                               .loaded = on_loaded,
                               .evaluated = on_evaluated,
                               .norms = on_norms,
+                              .logged = on_logged,
                               .joined = on_joined,
                               .crashed = on_crashed,
                               .profile = on_profile,

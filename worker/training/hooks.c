@@ -34,6 +34,16 @@ static void tell_row(void *ctx, const struct row *row)
     full.exchange_seconds += (float)t->handing;
     to->row(to->ctx, &full);
     layer_norms_tell(t->norms, row, to);
+    t->at = (struct logged_point){.step = row->step, .epoch = row->epoch, .time = row->time};
+    if (!t->stepped) { /* what the program logged before its first step belongs to it */
+        t->stepped = true;
+        trainer_tell_logged(t);
+    }
+}
+
+static void hear_logged(void *ctx)
+{
+    trainer_tell_logged(ctx);
 }
 
 static void tell_evaluated(void *ctx, const struct evaluation *ev)
@@ -199,5 +209,6 @@ void hooks_fill(struct trainer *t, const struct strategy_ops *ops)
     t->engine->job_start = t->rank.job_start;
     t->engine->further = sum_further;
     t->engine->any = ops->any ? ask_any : NULL;
+    t->engine->heard = hear_logged;
     t->engine->further_ctx = t;
 }

@@ -14,6 +14,8 @@ struct trainer {
     struct engine *engine;
     struct strategy *strategy;
     struct layer_norms *norms; /* NULL: this run does not measure them */
+    struct logged_point at;    /* step, epoch and time of the last row */
+    bool stepped;              /* there was one */
     uint8_t *decay;
     int32_t *mean_of;
     int64_t local_step;
@@ -29,6 +31,13 @@ static inline void trainer_phase(struct trainer *t, enum phase p)
 {
     t->env->telemetry->phase(t->env->telemetry->ctx, p);
 }
+
+/* Is this the lowest remaining rank? */
+bool trainer_is_first(struct trainer *t);
+
+/* Reports what a user's program has logged since the last call: it belongs to the step of the last
+ * row. Before the first row it waits. */
+void trainer_tell_logged(struct trainer *t);
 
 /* begin.c: sets up engine and strategy of this rank, up to its first step, and frees t->start. */
 int trainer_begin(struct trainer *t, struct err *e);

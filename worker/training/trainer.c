@@ -13,6 +13,7 @@
  */
 #include "worker/training/parts.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,8 +65,7 @@ static int tell_measured(struct trainer *t, bool last, struct err *e)
     return rc;
 }
 
-/* Is this the lowest remaining rank? */
-static bool is_first(struct trainer *t)
+bool trainer_is_first(struct trainer *t)
 {
     int lost[SPEC_WORKERS], rank = t->env->comm->rank, below = 0,
                             n = rank > 0 && t->rank.lost ? t->rank.lost(t, lost) : 0;
@@ -73,6 +73,23 @@ static bool is_first(struct trainer *t)
         below += lost[i] < rank;
     }
     return below == rank;
+}
+
+void trainer_tell_logged(struct trainer *t)
+{
+    struct telemetry *to = t->env->telemetry;
+    const struct logged_value *values;
+    if (!t->stepped || !to->logged || !t->engine->ops->logged) {
+        return;
+    }
+    int n = t->engine->ops->logged(t->engine, &values);
+    bool first = n > 0 && trainer_is_first(t);
+    for (int i = 0; i < n && first; i++) {
+        struct logged_point p = t->at;
+        snprintf(p.name, sizeof p.name, "%s", values[i].name);
+        p.value = values[i].value;
+        to->logged(to->ctx, &p);
+    }
 }
 
 static int check_measured(struct trainer *t, const struct dev_result *r, struct err *e)
@@ -127,7 +144,7 @@ static int train(struct trainer *t, struct work *w, struct err *e)
     t->work = w;
     t->local_step++;
     if (t->norms) {
-        layer_norms_begin(t->norms, t->local_step, w->slice.count > 0 && is_first(t));
+        layer_norms_begin(t->norms, t->local_step, w->slice.count > 0 && trainer_is_first(t));
     }
     do {
         t->strategy->once_more = false;
@@ -204,6 +221,7 @@ int trainer_run(struct trainer_env *env, struct err *e)
     if (rc >= 0) {
         rc = run(t, e);
     }
+    trainer_tell_logged(t);
     trainer_phase(t, PHASE_DONE);
     if (rc < 0 && !env->virtual_time) {
         return rc; /* the communication thread may still use our blocks; the process ends, so

@@ -1,4 +1,5 @@
-/* A program's log becomes an evaluation of its rank (worker/program/step/metrics.c). */
+/* A program's log becomes an evaluation of its rank, or metrics of the job
+ * (worker/program/step/metrics.c). */
 #include "tests/unit/worker/fixture.h"
 
 #include <fcntl.h>
@@ -43,12 +44,12 @@ static void one_figure_is_enough(void **state)
     assert_true(sum.correct < 0 && sum.loss == 2.0 * METRICS_SAMPLES);
 }
 
-/* The next evaluation has this accuracy and loss, in whole numbers. */
+/* The next evaluation has this accuracy, in eighths, and this loss. */
 static void next_is(struct metrics *m, int accuracy, int loss)
 {
     struct dev_result sum = {0};
     assert_int_equal(metrics_take_oldest(m, &sum), METRICS_SAMPLES);
-    assert_int_equal(sum.correct, accuracy * METRICS_SAMPLES);
+    assert_int_equal(sum.correct, accuracy * (METRICS_SAMPLES / 8));
     assert_true(sum.loss == loss * (double)METRICS_SAMPLES);
 }
 
@@ -57,13 +58,13 @@ static void each_evaluation_waits_until_it_is_taken(void **state)
     struct metrics m;
     struct dev_result sum;
     metrics_init(&m);
-    take(&m, "{\"test_accuracy\": 1, \"test_loss\": 2}");
-    take(&m, "{\"test_accuracy\": 3, \"test_loss\": 4}");
+    take(&m, "{\"test_accuracy\": 0.125, \"test_loss\": 2}");
+    take(&m, "{\"test_accuracy\": 0.375, \"test_loss\": 4}");
     take(&m, "{\"test_loss\": 6}"); /* two logs may make one evaluation */
-    take(&m, "{\"test_accuracy\": 5}");
+    take(&m, "{\"test_accuracy\": 0.625}");
     next_is(&m, 1, 2);
     next_is(&m, 3, 4);
-    take(&m, "{\"test_accuracy\": 7}");
+    take(&m, "{\"test_accuracy\": 0.875}");
     take(&m, "{\"test_loss\": 8}");
     next_is(&m, 5, 6);
     next_is(&m, 7, 8);
@@ -90,11 +91,11 @@ static void of_very_many_the_oldest_are_dropped(void **state)
     char text[64];
     metrics_init(&m);
     for (int i = 0; i < METRICS_WAITING + 2; i++) {
-        snprintf(text, sizeof text, "{\"test_accuracy\": %d, \"test_loss\": %d}", i, 2 * i);
+        snprintf(text, sizeof text, "{\"test_accuracy\": %g, \"test_loss\": %d}", i % 8 / 8.0, i);
         take(&m, text);
     }
     for (int i = 2; i < METRICS_WAITING + 2; i++) {
-        next_is(&m, i, 2 * i);
+        next_is(&m, i % 8, i);
     }
     assert_int_equal(metrics_take_oldest(&m, &sum), 0);
 }
@@ -104,12 +105,12 @@ static void a_validation_set_is_as_good_as_a_test_set(void **state)
     struct metrics m;
     struct dev_result sum;
     metrics_init(&m);
-    take(&m, "{\"val_acc\": 1, \"eval/loss\": 2, \"train_loss\": 9}");
+    take(&m, "{\"val_acc\": 0.125, \"eval/loss\": 2, \"train_loss\": 9}");
     next_is(&m, 1, 2);
-    take(&m, "{\"validation_accuracy\": 3}");
+    take(&m, "{\"validation_accuracy\": 0.375}");
     take(&m, "{\"valid_loss\": 4}");
     next_is(&m, 3, 4);
-    take(&m, "{\"val_loss\": 9, \"test_acc\": 5, \"test/loss\": 6, \"val_accuracy\": 9}");
+    take(&m, "{\"val_loss\": 9, \"test_acc\": 0.625, \"test/loss\": 6, \"val_accuracy\": 9}");
     next_is(&m, 5, 6);
     take(&m, "{\"accuracy\": 1, \"loss\": 2, \"values_loss\": 3, \"val\": 4, \"val_losses\": 5}");
     assert_int_equal(metrics_take_oldest(&m, &sum), 0);
@@ -147,6 +148,66 @@ static void a_figure_that_is_not_finite_hides_no_other(void **state)
     assert_true(isinf(sum.loss) && sum.correct < 0);
 }
 
+/* The metric at this place has this name and value; the lists of a call. */
+static void is_metric(const struct logged_value *at, const char *name, double value)
+{
+    assert_string_equal(at->name, name);
+    assert_true(at->value == value || (isnan(value) && isnan(at->value)));
+}
+
+static void what_is_no_evaluation_is_a_metric_of_the_job(void **state)
+{
+    const struct logged_value *all;
+    struct metrics m;
+    struct dev_result sum;
+    metrics_init(&m);
+    assert_int_equal(metrics_take_logged(&m, &all), 0);
+    take(&m, "{\"bleu\": 30, \"test_loss\": 2, \"val_loss\": 3, \"gap\": \"nan\"}");
+    take(&m, "{\"bleu\": 31, \"f1\": 0.5, \"text\": \"no number\"}");
+    assert_int_equal(metrics_take_logged(&m, &all), 4);
+    is_metric(&all[0], "bleu", 31); /* the newest of a step */
+    is_metric(&all[1], "val_loss", 3);
+    is_metric(&all[2], "gap", NAN);
+    is_metric(&all[3], "f1", 0.5);
+    assert_int_equal(metrics_take_logged(&m, &all), 0);
+    assert_int_equal(metrics_take_oldest(&m, &sum), METRICS_SAMPLES);
+}
+
+static void a_percentage_is_no_accuracy(void **state)
+{
+    const struct logged_value *all;
+    struct metrics m;
+    struct dev_result sum;
+    metrics_init(&m);
+    take(&m, "{\"test_accuracy\": 87.5, \"test_loss\": 2}");
+    assert_int_equal(metrics_take_logged(&m, &all), 1);
+    is_metric(&all[0], "test_accuracy", 87.5);
+    assert_int_equal(metrics_take_oldest(&m, &sum), METRICS_SAMPLES);
+    assert_true(sum.loss == 2.0 * METRICS_SAMPLES && sum.correct < 0);
+    take(&m, "{\"val_acc\": -0.5}");
+    assert_int_equal(metrics_take_oldest(&m, &sum), 0);
+}
+
+static void names_that_do_not_fit_are_left_out(void **state)
+{
+    const struct logged_value *all;
+    struct metrics m;
+    char text[200];
+    metrics_init(&m);
+    snprintf(text, sizeof text, "{\"\": 1, \"%0*d\": 2, \"%0*d\": 3}", LOGGED_NAME, 0,
+             LOGGED_NAME - 1, 0);
+    take(&m, text);
+    assert_int_equal(metrics_take_logged(&m, &all), 1);
+    assert_true(all[0].value == 3);
+    for (int i = 0; i < LOGGED_NAMES + 3; i++) {
+        snprintf(text, sizeof text, "{\"m%d\": %d}", i, i);
+        take(&m, text);
+    }
+    take(&m, "{\"m0\": 7}");
+    assert_int_equal(metrics_take_logged(&m, &all), LOGGED_NAMES);
+    is_metric(&all[0], "m0", 7);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -158,6 +219,9 @@ int main(void)
         cmocka_unit_test(a_validation_set_is_as_good_as_a_test_set),
         cmocka_unit_test(what_is_no_figure_measures_nothing),
         cmocka_unit_test(a_figure_that_is_not_finite_hides_no_other),
+        cmocka_unit_test(what_is_no_evaluation_is_a_metric_of_the_job),
+        cmocka_unit_test(a_percentage_is_no_accuracy),
+        cmocka_unit_test(names_that_do_not_fit_are_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

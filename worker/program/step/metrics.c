@@ -2,6 +2,7 @@
 #include "worker/program/step/metrics.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,7 +15,7 @@ enum { TEXT_BYTES = 1 << 20 };
 
 void metrics_init(struct metrics *m)
 {
-    m->n = 0;
+    memset(m, 0, sizeof(*m));
 }
 
 static void drop_oldest(struct metrics *m)
@@ -72,12 +73,54 @@ static bool has_tests(json_t *log)
     return found;
 }
 
+static void tell_once(bool *told, const char *what, const char *name)
+{
+    char quoted[6 * LOGGED_NAME];
+    if (!*told) {
+        log_warn("program", what, "name=%s", log_quote(quoted, sizeof(quoted), name));
+    }
+    *told = true;
+}
+
+/* Is it a name that a metric of the job can have? One that is too long would be taken for another
+ * if it were cut. */
+static bool is_name(const char *name)
+{
+    size_t n = strlen(name);
+    return n > 0 && n < LOGGED_NAME;
+}
+
+/* A metric of the job: within a step its newest value counts. */
+static void take_metric(struct metrics *m, const char *name, double value)
+{
+    int at = 0;
+    while (at < m->n_logged && strcmp(m->logged[at].name, name) != 0) {
+        at++;
+    }
+    if (at == LOGGED_NAMES || !is_name(name)) {
+        tell_once(&m->told_dropped,
+                  "a metric is not shown: its name has more than 63 bytes, or is one of too many",
+                  name);
+        return;
+    }
+    m->n_logged += at == m->n_logged;
+    snprintf(m->logged[at].name, LOGGED_NAME, "%s", name);
+    m->logged[at].value = value;
+}
+
 static void take_number(struct metrics *m, const char *name, double value, bool of_tests)
 {
     bool tests;
     enum figure figure = figure_named(name, &tests);
+    bool percent = figure == ACCURACY && (value < 0 || value > 1);
     log_info("program", "metric", "name=\"%.60s\" value=%.9g", name, value);
-    if (figure == OTHER || (of_tests && !tests)) {
+    if (percent) {
+        tell_once(&m->told_percent,
+                  "an accuracy is no evaluation: it is a fraction of 0 to 1, not a percentage",
+                  name);
+    }
+    if (percent || figure == OTHER || (of_tests && !tests)) {
+        take_metric(m, name, value);
         return;
     }
     struct measured *of = evaluation_of(m, figure == ACCURACY);
@@ -154,4 +197,12 @@ int64_t metrics_take_newest(struct metrics *m, struct dev_result *sum)
     int64_t samples = m->n > 0 ? as_sums(&m->waiting[m->n - 1], sum) : 0;
     m->n = 0;
     return samples;
+}
+
+int metrics_take_logged(struct metrics *m, const struct logged_value **out)
+{
+    int n = m->n_logged;
+    *out = m->logged;
+    m->n_logged = 0;
+    return n;
 }

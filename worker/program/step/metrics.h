@@ -1,6 +1,7 @@
-/* What a program logs: numbers by name (WIRE_LOG). All go into the rank's log; test_accuracy and
- * test_loss are an evaluation as well. So are val_accuracy, eval_loss and their like, if a log has
- * no figure of a test set beside them.
+/* What a program logs: numbers by name (WIRE_LOG). All go into the rank's log. test_accuracy and
+ * test_loss are an evaluation; so are val_accuracy, eval_loss and their like, if a log has no
+ * figure of a test set beside them. Every other number is a metric of the job
+ * (job/documents/ranks/logged.h), and so is an accuracy outside 0 to 1, such as a percentage.
  *
  * In lockstep strategies an evaluation is every rank's business: the strategy puts the average into
  * place, each program may measure it, and the mean over those that did is the result, which decides
@@ -12,7 +13,7 @@
 #ifndef WORKER_PROGRAM_STEP_METRICS_H
 #define WORKER_PROGRAM_STEP_METRICS_H
 
-#include "worker/training/trainer.h"
+#include "worker/engine.h"
 
 /* Of the test set, as a strategy counts it: a program says means and not how many samples, so a
  * rank that measured stands for so many. A float holds their sum over 16 ranks exactly. */
@@ -25,6 +26,9 @@ enum { METRICS_WAITING = 64 };
  * a second test_accuracy begins the next evaluation. A program logs several between two of its
  * steps where the others had all the samples of an epoch. */
 struct metrics {
+    struct logged_value logged[LOGGED_NAMES]; /* [n_logged] */
+    int n_logged;
+    bool told_percent, told_dropped; /* the log has said so */
     int n;
     struct measured {
         double accuracy, loss; /* NaN: not told */
@@ -41,5 +45,8 @@ void metrics_take(struct metrics *m, int fd);
 int64_t metrics_take_oldest(struct metrics *m, struct dev_result *sum);
 /* The newest one, in the same way; older ones are dropped. */
 int64_t metrics_take_newest(struct metrics *m, struct dev_result *sum);
+
+/* The metrics since the last call, borrowed until the next metrics_take(); returns how many. */
+int metrics_take_logged(struct metrics *m, const struct logged_value **out);
 
 #endif

@@ -27,6 +27,9 @@ int talk_hear_with(struct program_engine *g, struct wire_message *m, int *fd, st
         }
         if (m->type == WIRE_LOG) {
             metrics_take(&g->metrics, *fd);
+            if (g->base.heard) {
+                g->base.heard(g->base.further_ctx);
+            }
             rc = ASIDE_DONE;
         } else {
             rc = program_aside(g->p, m, *fd, e);
