@@ -60,6 +60,8 @@ const struct command commands[] = {
      .run = command_assignments},
     {"evaluations", COMMANDS_FIGURES, "ID", "lists results on the test set", evaluations_options,
      .run = command_evaluations},
+    {"logged", COMMANDS_FIGURES, "ID", "prints the metrics that a program logged", logged_options,
+     .run = command_logged},
     {"norms", COMMANDS_FIGURES, "ID", "prints norms of each tensor and of its gradient",
      norms_options, .run = command_norms},
     {"confusion", COMMANDS_FIGURES, "ID", "accuracy per class of a job's model, confusion matrix",

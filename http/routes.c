@@ -87,6 +87,11 @@ static const struct route_param norms_params[] = {
     FORMAT_PARAM,
     {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
 };
+static const struct route_param logged_params[] = {
+    {"points", ROUTE_INT, 1, 20000, NULL, "at most so many buckets a metric; 600 by default", NULL},
+    FORMAT_PARAM,
+    {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
+};
 static const struct route_param steps_params[] = {
     {"last", ROUTE_INT, 1, 10000, NULL, "rows of each rank; 50 by default", NULL},
     {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
@@ -149,6 +154,7 @@ const struct route routes[] = {
     {"POST", V1 "jobs/{id}/resume", ROLE_OPERATOR, api_job_resume, "Queues a paused job again.", NULL, NULL, 200, "Job", ROUTE_WAITS},
     {"GET", V1 "jobs/{id}/series", ROLE_VIEWER, api_job_series, "Gives curves for charts: least, greatest and mean of each bucket.", series_params, NULL, 200, "Curves|text/csv", ROUTE_WAITS},
     {"GET", V1 "jobs/{id}/norms", ROLE_VIEWER, api_job_norms, "Gives the lengths of the model's tensors and of their gradients over time.", norms_params, NULL, 200, "Norms|text/csv", ROUTE_WAITS},
+    {"GET", V1 "jobs/{id}/logged", ROLE_VIEWER, api_job_logged, "Gives the metrics that a user's program logged.", logged_params, NULL, 200, "LoggedMetrics|text/csv", ROUTE_WAITS},
     {"GET", V1 "jobs/{id}/steps", ROLE_VIEWER, api_job_steps, "Gives the last rows of every rank, for the timeline.", steps_params, NULL, 200, "Steps", ROUTE_WAITS},
     {"GET", V1 "jobs/{id}/workers", ROLE_VIEWER, api_job_workers, "Lists a job's workers and servers.", NULL, NULL, 200, "WorkerList", ROUTE_WAITS},
     {"GET", V1 "jobs/{id}/staleness", ROLE_VIEWER, api_job_staleness, "Gives each node's staleness: mean, percentiles, histogram.", NULL, NULL, 200, "Staleness", ROUTE_WAITS},

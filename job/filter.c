@@ -14,9 +14,28 @@ static const struct {
              {"=", FILTER_IS},      {">", FILTER_ABOVE},     {"<", FILTER_BELOW}};
 enum { SIGNS = sizeof signs / sizeof *signs };
 
+/* The name of a logged metric in a path; NULL: it is another path. */
+static const char *metric_in(const char *path)
+{
+    static const char root[] = "logged.";
+    return strncmp(path, root, strlen(root)) == 0 ? path + strlen(root) : NULL;
+}
+
+static bool is_metric(const char *name)
+{
+    const char *at = name;
+    while ((unsigned char)*at >= ' ' && !strchr(",!=<>\x7f", *at)) {
+        at++;
+    }
+    return at > name && !*at;
+}
+
 bool filter_is_path(const char *path)
 {
-    const char *at = path;
+    const char *at = path, *metric = metric_in(path);
+    if (metric) {
+        return is_metric(metric) && strlen(path) < FILTER_PATH;
+    }
     for (;; at++) {
         size_t n = strspn(at, "abcdefghijklmnopqrstuvwxyz0123456789_");
         at += n;

@@ -49,7 +49,9 @@ struct filter_value {
 
 /* ERR_INVALID says which condition is wrong, and how. */
 int filter_parse(struct filter *f, const char *text, struct err *e);
-/* Does the text have the form of a path? */
+/* Does the text have the form of a path: keys of lower-case letters, digits and _, with dots
+ * between? After "logged." it is the name of a metric, which a program chose: any characters but
+ * , ! = < > and control characters. */
 bool filter_is_path(const char *path);
 bool condition_holds(const struct condition *c, const struct filter_value *v);
 /* The value of a JSON text. Numbers are numbers; texts lose their quotes; true and false are texts;

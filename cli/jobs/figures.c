@@ -1,5 +1,5 @@
-/* A job's measurements as tables: curves, norms, the last steps, staleness, assignments of
- * minibatches, evaluations. */
+/* A job's measurements as tables: curves, norms, logged metrics, the last steps, staleness,
+ * assignments of minibatches, evaluations. */
 #include <string.h>
 
 #include "cli/commands.h"
@@ -138,6 +138,65 @@ int command_norms(struct session *s)
     char rest[64];
     snprintf(rest, sizeof rest, "/norms?points=%ld", opt_int(s->options, "points"));
     return show_or_table(s, rest, print_norms);
+}
+
+/* ---- logged metrics -------------------------------------------------------------------------- */
+
+const struct opt logged_options[] = {
+    {"points", "N", OPT_INT, "600", 1, 20000, "at most so many points of each metric (with --csv)"},
+    SESSION_CSV,
+    {0},
+};
+
+/* The least or greatest number of a list; NULL: it has none. Borrowed. */
+static json_t *extreme(const json_t *list, int sign)
+{
+    json_t *one, *best = NULL;
+    size_t i;
+    json_array_foreach((json_t *)list, i, one) {
+        if (json_is_number(one) &&
+            (!best || sign * (json_number_value(one) - json_number_value(best)) > 0)) {
+            best = one;
+        }
+    }
+    return best;
+}
+
+/* Prints a line for each metric: its last value and step, and the range of its values. */
+static void print_logged(const json_t *answer)
+{
+    static const struct column columns[] = {
+        {"metric", "name", COLUMN_TEXT},
+        {"points", "total_points", COLUMN_COUNT},
+        {"step", "step", COLUMN_COUNT},
+        {"last", "last", COLUMN_NUMBER},
+        {"least", "least", COLUMN_NUMBER},
+        {"greatest", "greatest", COLUMN_NUMBER},
+        COLUMNS_END,
+    };
+    json_t *rows = json_array(), *metric;
+    size_t i;
+    json_array_foreach(json_object_get(answer, "metrics"), i, metric) {
+        const json_t *steps = json_object_get(metric, "x"),
+                     *values = json_object_get(metric, "mean");
+        json_t *row = json_copy(metric);
+        json_object_set(row, "step", json_array_get(steps, json_array_size(steps) - 1));
+        json_object_set(row, "last", json_array_get(values, json_array_size(values) - 1));
+        json_object_set(row, "least", extreme(json_object_get(metric, "min"), -1));
+        json_object_set(row, "greatest", extreme(json_object_get(metric, "max"), 1));
+        json_array_append_new(rows, row);
+    }
+    columns_print(rows, columns, "", stdout);
+    json_decref(rows);
+}
+
+int command_logged(struct session *s)
+{
+    char rest[64];
+    /* without --csv the last point must be one value and not a mean of several */
+    long points = opt_flag(s->options, "csv") ? opt_int(s->options, "points") : 20000;
+    snprintf(rest, sizeof rest, "/logged?points=%ld", points);
+    return show_or_table(s, rest, print_logged);
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */

@@ -8,7 +8,7 @@
 
 extern const struct opt submit_options[], jobs_options[], logs_options[], download_options[],
     series_options[], steps_options[], tag_options[], sweep_options[], sweeps_options[],
-    norms_options[], evaluations_options[];
+    norms_options[], logged_options[], evaluations_options[];
 
 int command_submit(struct session *s); /* submit.c */
 int command_sweep(struct session *s);  /* sweep.c */
@@ -32,6 +32,7 @@ int command_staleness(struct session *s);
 int command_assignments(struct session *s);
 int command_evaluations(struct session *s);
 int command_norms(struct session *s);
+int command_logged(struct session *s);
 int command_confusion(struct session *s);
 int command_events(struct session *s); /* events.c */
 

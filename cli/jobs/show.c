@@ -8,6 +8,7 @@
 #include "cli/jobs/find.h"
 #include "cli/jobs/jobs.h"
 #include "common/text/terminal.h"
+#include "common/text/text.h"
 
 static const struct column workers[] = {
     {"rank", "rank", COLUMN_COUNT},
@@ -87,6 +88,20 @@ static void print_figures(const json_t *job)
                  SHOWN(job, "staleness.max", COUNT));
 }
 
+/* Prints the newest value of each metric that a program logged. */
+static void print_logged(const json_t *job)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach(json_object_get(job, "logged"), name, value) {
+        json_t *one = json_pack("{s:O}", "value", value);
+        char shown[COLUMN_BYTES_MOST];
+        terminal_say("  ", "%s %s", text_shown(shown, sizeof shown, name),
+                     SHOWN(one, "value", NUMBER));
+        json_decref(one);
+    }
+}
+
 /* Prints times by the clock, and by the job's own: pauses and starts of attempts are no
  * training. */
 static void print_times(const json_t *job)
@@ -139,6 +154,7 @@ static void print_job(const json_t *job)
     print_times(job);
     if (json_object_size(json_object_get(job, "progress")) > 0) {
         print_figures(job);
+        print_logged(job);
     }
     if (json_is_object(json_object_get(job, "error"))) {
         const char *message = json_string_value(column_get(job, "error.message"));

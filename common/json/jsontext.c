@@ -188,10 +188,13 @@ struct jsontext jsontext_find(struct jsontext object, const char *path)
         size_t n = strcspn(path, ".");
         struct jsontext key, value, found = {NULL, 0};
         struct jsontext_walk walk = jsontext_members(object);
-        while (!found.at && jsontext_next(&walk, &key, &value)) {
-            found = key.len == n && memcmp(key.at, path, n) == 0 ? value : found;
+        while (jsontext_next(&walk, &key, &value)) {
+            if (key.len == strlen(path) && memcmp(key.at, path, key.len) == 0) {
+                return value; /* the key may have dots itself */
+            }
+            found = !found.at && key.len == n && memcmp(key.at, path, n) == 0 ? value : found;
         }
-        if (!found.at || !path[n]) {
+        if (!found.at) {
             return found;
         }
         object = found;

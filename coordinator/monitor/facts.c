@@ -125,16 +125,28 @@ static int open_gate(struct monitor *m, struct err *e)
         norms_release(first);
         memmove(first, first + 1, (size_t)(m->n_early_norms - 1) * sizeof *first);
     }
+    for (; m->n_early_logged > 0; m->n_early_logged--) {
+        struct logged *first = &m->early_logged[0];
+        int rc = history_logged(m->feed.history, first, e);
+        if (rc < 0) {
+            return rc;
+        }
+        logged_release(first);
+        memmove(first, first + 1, (size_t)(m->n_early_logged - 1) * sizeof *first);
+    }
     m->gate_open = true;
     return 0;
 }
 
-/* Keeps an evaluation that came before the keeper told where the attempt began. */
+/* Keeps a measurement that came before the keeper told where the attempt began. */
 static void keep_early(struct monitor *m, struct fact *f)
 {
     if (f->type == FACT_EVALUATION) {
         evaluations_add(&m->early, &f->evaluation, 0);
-    } else if (m->n_early_norms < NORMS_EARLY) {
+    } else if (f->type == FACT_LOGGED && m->n_early_logged < LOGGED_EARLY) {
+        m->early_logged[m->n_early_logged++] = f->logged;
+        f->logged = (struct logged){0};
+    } else if (f->type == FACT_NORMS && m->n_early_norms < NORMS_EARLY) {
         m->early_norms[m->n_early_norms++] = f->norms;
         f->norms = (struct norms){0};
     }
@@ -274,6 +286,8 @@ static int on_old(struct monitor *m, const struct fact *f, struct err *e)
         return on_evaluation(m, &f->evaluation, e);
     case FACT_NORMS:
         return history_norms(m->feed.history, &f->norms, e);
+    case FACT_LOGGED:
+        return history_logged(m->feed.history, &f->logged, e);
     case FACT_CHECKPOINT:
     case FACT_ARTIFACT:
         return on_saved(m, f, e);
@@ -292,9 +306,15 @@ static int begin_anew(struct monitor *m, struct err *e)
     return rc < 0 ? rc : open_gate(m, e);
 }
 
+/* Is it a fact about a step, which a restart may supersede? */
+static bool is_measurement(enum fact_type type)
+{
+    return type == FACT_EVALUATION || type == FACT_NORMS || type == FACT_LOGGED;
+}
+
 static int on_own(struct monitor *m, struct fact *f, struct err *e)
 {
-    if (!m->gate_open && (f->type == FACT_EVALUATION || f->type == FACT_NORMS)) {
+    if (!m->gate_open && is_measurement(f->type)) {
         keep_early(m, f);
         return 0;
     }
@@ -389,7 +409,7 @@ static int read_fact(struct monitor *m, const json_t *j, bool old_attempt, bool 
     } else {
         rc = on_fact(m, &f, old_attempt, disk, e);
     }
-    m->unsaved |= f.type != FACT_NORMS;
+    m->unsaved |= f.type != FACT_NORMS && f.type != FACT_LOGGED;
     fact_release(&f);
     return rc;
 }

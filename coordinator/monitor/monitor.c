@@ -83,8 +83,11 @@ static int publish(struct monitor *m, double now, struct err *e)
                                   .program = m->program.global_batch > 0 ? &m->program : NULL,
                                   .training_samples = m->training_samples,
                                   .planned = monitor_planned_samples(m),
-                                  .rows_missing = history_missing(m->feed.history)};
-    return publisher_tick(&m->publisher, &view, now, e);
+                                  .rows_missing = history_missing(m->feed.history),
+                                  .logged = history_logged_newest(m->feed.history)};
+    int rc = publisher_tick(&m->publisher, &view, now, e);
+    json_decref(view.logged);
+    return rc;
 }
 
 /* Keeps a failure of the disk for the end of the turn. */

@@ -105,6 +105,9 @@ void monitor_close(struct monitor *m)
     while (m->n_early_norms > 0) {
         norms_release(&m->early_norms[--m->n_early_norms]);
     }
+    while (m->n_early_logged > 0) {
+        logged_release(&m->early_logged[--m->n_early_logged]);
+    }
     ranks_close(&m->ranks);
     seals_close(m->seals);
     free(m);

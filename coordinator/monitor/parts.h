@@ -21,7 +21,7 @@
 #include "coordinator/monitor/publisher.h"
 #include "coordinator/monitor/watchdog.h"
 
-enum { NORMS_EARLY = 16 };
+enum { NORMS_EARLY = 16, LOGGED_EARLY = 64 };
 
 struct monitor {
     struct store *store;
@@ -55,10 +55,12 @@ struct monitor {
     struct evaluations early; /* evaluations that came before the gate opened; owned */
     struct norms early_norms[NORMS_EARLY]; /* [n_early_norms] the same of norms; owned */
     int n_early_norms;
+    struct logged early_logged[LOGGED_EARLY]; /* [n_early_logged] and of logged metrics; owned */
+    int n_early_logged;
 
     bool behind;  /* the last turn has left rows or facts unread */
-    bool unsaved; /* facts were read after the bookmark was written. Norms do not count: they may be
-                     read twice, since history drops those that come again */
+    bool unsaved; /* facts were read after the bookmark was written. Norms and logged metrics do not
+                     count: they may be read twice, since history drops those that come again */
     int64_t keeper_seen_at; /* `at` of the keeper's first heartbeat as a server; 0: none */
     double beats_at, show_at, flush_at, profile_at; /* when each was last done */
 };

@@ -169,7 +169,8 @@ static json_t *live_of(const struct publisher *p, const struct publisher_view *v
                      .global_batch = batch_of(v),
                      .seconds = v->ranks->recent.time,
                      .rows_dropped = ranks_rows_lost(v->ranks) + v->rows_missing,
-                     .program = v->program};
+                     .program = v->program,
+                     .logged = v->logged};
     json_t *j = live_json(&l);
     keep_progress(p, v->ranks, j);
     free(servers);

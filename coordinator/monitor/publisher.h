@@ -28,6 +28,7 @@ struct publisher_view {
     int64_t planned;              /* samples of the whole job; 0: not known */
     int64_t training_samples;     /* of the data set; 0: not known */
     int64_t rows_missing;         /* of the history */
+    json_t *logged;               /* live.logged */
 };
 void publisher_close(struct publisher *p);
 int publisher_tick(struct publisher *p, const struct publisher_view *v, double now, struct err *e);

@@ -21,7 +21,7 @@ api_handler api_job_workers, api_job_staleness, api_job_assignments, api_job_eva
 /* logs.c */
 api_handler api_job_logs;
 /* series.c */
-api_handler api_job_series, api_job_norms, api_job_steps;
+api_handler api_job_series, api_job_norms, api_job_logged, api_job_steps;
 /* nodes.c */
 api_handler api_nodes_list, api_node_get, api_node_load, api_node_drain, api_node_enable,
     api_node_disable, api_node_delete;

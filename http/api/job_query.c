@@ -85,6 +85,13 @@ static void check_rest(struct jsonx_problems *problems, const char *param,
 {
     struct schema_field all[SCHEMA_FIELDS];
     struct keys keys;
+    if (field->type[0] == '{') { /* any keys */
+        if (rest[0] != '.' || !rest[1]) {
+            jsonx_problem(problems, param, "'%s' of a job has several values, such as %s.NAME",
+                          field->name, field->name);
+        }
+        return;
+    }
     char type[64], of[80];
     snprintf(type, sizeof(type), "%.*s", (int)strcspn(field->type, "?"), field->type);
     bool is_spec = strcmp(type, "JobSpec") == 0, is_word = strcmp(type, "JobState") == 0;

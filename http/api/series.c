@@ -1,6 +1,6 @@
-/* Curves, norms and the last steps of a job, read from its history on disk (store/history.h). None
- * needs the store, so charts are available while it is away. A job that is known but has no history
- * yet has empty series, not an error.
+/* Curves, norms, logged metrics and the last steps of a job, read from its history on disk
+ * (store/history.h). None needs the store, so charts are available while it is away. A job that is
+ * known but has no history yet has empty series, not an error.
  */
 #include <math.h>
 #include <stdio.h>
@@ -46,6 +46,21 @@ int api_job_norms(struct request *q, struct reply *out, struct err *e)
     }
     return request_wants_csv(q) ? csv_reply(out, csv_of_norms(body), body, e)
                                 : reply_set_json(out, 200, body, e);
+}
+
+int api_job_logged(struct request *q, struct reply *out, struct err *e)
+{
+    char folder[PATH_BYTES];
+    if (request_job_folder(q, "", folder, sizeof(folder), e) < 0) {
+        return -(int)e->code;
+    }
+    json_t *body = history_logged_read(folder, (int)request_int(q, "points", 0), e);
+    if (!body) {
+        return -(int)e->code;
+    }
+    return request_wants_csv(q)
+               ? csv_reply(out, csv_of_logged(json_object_get(body, "metrics")), body, e)
+               : reply_set_json(out, 200, body, e);
 }
 
 int api_job_steps(struct request *q, struct reply *out, struct err *e)

@@ -106,6 +106,27 @@ struct buf csv_of_series(const json_t *series)
     return out;
 }
 
+struct buf csv_of_logged(const json_t *metrics)
+{
+    static const char *const columns[] = {"x", "epoch", "time", "min", "max", "mean"};
+    struct buf out;
+    size_t i;
+    json_t *one;
+    buf_init(&out, CSV_BYTES);
+    buf_adds(&out, "metric,x,epoch,time,min,max,mean\r\n");
+    json_array_foreach((json_t *)metrics, i, one) {
+        for (size_t at = 0; at < json_array_size(json_object_get(one, "x")); at++) {
+            add_value(&out, json_object_get(one, "name"));
+            for (size_t k = 0; k < sizeof columns / sizeof *columns; k++) {
+                buf_adds(&out, ",");
+                add_value(&out, json_array_get(json_object_get(one, columns[k]), at));
+            }
+            buf_adds(&out, line_end);
+        }
+    }
+    return out;
+}
+
 struct buf csv_of_norms(const json_t *norms)
 {
     static const char *const lists[] = {"x", "epoch", "time"}, *const kinds[] = {"weights",

@@ -14,6 +14,8 @@ struct buf csv_of_series(const json_t *series);
 struct buf csv_of_evaluations(const json_t *evaluations);
 struct buf csv_of_accounting(const json_t *rows);
 /* The documents Norms (a line for each tensor and step) and NodeLoad, as text. */
+/* metric,x,epoch,time,min,max,mean */
+struct buf csv_of_logged(const json_t *metrics);
 struct buf csv_of_norms(const json_t *norms);
 struct buf csv_of_load(const json_t *load);
 /* Answers with the text. Releases it, and `body`, from which it was made. */

@@ -33,13 +33,14 @@ const struct schema schemas[] = {
      "progress:Progress metrics:Metrics staleness:StalenessFigures "
      "staleness_recent:StalenessFigures assignment:AssignmentNow servers:[Server] workers:[Worker] "
      "~seconds:number ~virtual_seconds:number "
-     "~rows_dropped:integer ~program:JobProgram",
+     "~rows_dropped:integer ~program:JobProgram ~logged:{number?}",
      "A job. Times are UTC with milliseconds. `owner`: the name of the token that submitted it, "
      "null for jobs of versions without owners; `disk_bytes`: what its folder took a few seconds "
      "ago; `pruned`: since when its history and checkpoints "
      "are gone, to make room; `seconds`: of training on the job's own clock, which stands still "
      "while it pauses, waits and starts; `virtual_seconds`: what a job on virtual nodes took in "
-     "all."},
+     "all; `logged`: the newest value of each metric that its program logged, by name, null where "
+     "it became NaN or infinite."},
     {"Resize", "attempt:integer from:integer to:integer reason:string time:time seconds:number?",
      "An elastic job changed its size: with which attempt, between how many nodes, and how long it "
      "made no step; null until it steps again. The last 50."},
@@ -180,6 +181,13 @@ const struct schema schemas[] = {
      "~test_samples:integer",
      "One evaluation. A figure is null where it became infinite or was not told; the loss mse has "
      "no accuracy."},
+    {"LoggedMetrics", "metrics:[LoggedMetric]",
+     "Metrics that a user's program logged, in the order in which they first came."},
+    {"LoggedMetric",
+     "name:string total_points:integer x:[integer] epoch:[number] time:[number] min:[number?] "
+     "max:[number?] mean:[number?]",
+     "The values of one metric in buckets, each with its last step: the step after which the "
+     "program logged it. null: a value of the bucket became NaN or infinite."},
     {"Scored",
      "model:string parameters:integer data:ScoredData device:string samples:integer loss:number "
      "accuracy:number right:integer classes:[ScoredClass]? confusion:[[integer]]? "

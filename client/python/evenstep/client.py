@@ -222,3 +222,12 @@ class Client:
             }
             for s in answer["series"]
         }
+
+    def logged(self, id, points=600):
+        """The metrics that a program logged, as arrays: {name: {"x", "epoch", "time", "mean",
+        "min", "max"}}, where x has the steps after which it logged them."""
+        answer = self.ask("GET", "/jobs/%s/logged" % urllib.parse.quote(id), points=points)
+        return {
+            m["name"]: {key: _array(m[key]) for key in ("x", "epoch", "time", "mean", "min", "max")}
+            for m in answer["metrics"]
+        }

@@ -133,6 +133,9 @@ json_t *live_json(const struct live *l)
     if (l->program) {
         json_object_set_new(j, "program", joined_json(l->program));
     }
+    if (l->logged) {
+        json_object_set(j, "logged", l->logged);
+    }
     return j;
 }
 

@@ -4,7 +4,10 @@
  *
  *   {"progress": {…}, "metrics": {…}, "staleness": {…}, "staleness_recent": {…},
  *    "assignment": {"version", "global_batch"}, "servers": […], "workers": […], "seconds": 12.5,
- *    "rows_dropped": 0, "program": {…}}        the last where a user's program has joined
+ *    "rows_dropped": 0, "program": {…}, "logged": {"bleu": 31.2}}
+ *
+ * `program` is there once a user's program has joined, `logged` (the newest value of each metric)
+ * once it has logged some.
  *
  * It is the API's own form, without a format number. The page, the command line and /metrics find
  * it in a job as any client does; a sweep reads a metric with live_metric(). The structs here are
@@ -62,6 +65,7 @@ struct live {
     double seconds;            /* job time of the newest row */
     int64_t rows_dropped;
     const struct joined *program; /* NULL: none has joined */
+    json_t *logged; /* {name: number, or null where it is not finite}; borrowed; NULL: none */
 };
 
 json_t *live_json(const struct live *l); /* new reference */

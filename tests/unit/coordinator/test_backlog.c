@@ -244,6 +244,45 @@ static void a_store_that_goes_away_while_it_reads_costs_no_attempt(void **state)
     assert_int_equal(last_attempt(w, id)->number, 2);
 }
 
+/* Facts of these kinds are frequent; the history drops those that come again. */
+static void norms_and_logged_metrics_alone_write_no_bookmark(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_running(state, 1, "{}", id);
+    pass(w, 2);
+    json_t *before = store_doc_get(w->store, id, "detail:monitor", &err_);
+    for (int step = 10; step < 30; step += 10) {
+        char text[200];
+        snprintf(text, sizeof text,
+                 "{'type': 'norms', 'step': %d, 'epoch': 1.0, 'time': 2.5, 'names': ['w'], "
+                 "'elements': [4], 'weights': [2.0], 'gradients': [1.0], 'left_out': 0}",
+                 step);
+        say_fact(w, id, text);
+        snprintf(text, sizeof text,
+                 "{'type': 'logged', 'names': ['bleu'], 'steps': [%d], 'epochs': [1.0], 'times': "
+                 "[2.5], 'values': [30]}",
+                 step);
+        say_fact(w, id, text);
+    }
+    tick(w, 0.2);
+    json_t *after = store_doc_get(w->store, id, "detail:monitor", &err_);
+    assert_non_null(before);
+    assert_true(json_equal(before, after));
+    json_decref(before);
+    json_decref(after);
+    world_new_coordinator(w);
+    pass(w, 7);
+    char dir[200];
+    snprintf(dir, sizeof dir, "%s/jobs/%s", w->place->dir, id);
+    json_t *norms = history_norms_read(dir, 0, &err_);
+    assert_int_equal((int)number_at(norms, "/total_points"), 2);
+    json_decref(norms);
+    json_t *logged = history_logged_read(dir, 0, &err_);
+    assert_int_equal((int)number_at(logged, "/metrics/0/total_points"), 2);
+    json_decref(logged);
+    assert_int_equal(number_of(w, id, "/logged/bleu"), 30);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +297,7 @@ int main(void)
         IN_A_WORLD(a_job_is_cancelled_at_once_while_its_next_attempt_reads),
         IN_A_WORLD(a_job_is_queued_again_at_once_where_the_service_stops_while_it_reads),
         IN_A_WORLD(what_an_attempt_before_the_last_told_is_read_too),
+        IN_A_WORLD(norms_and_logged_metrics_alone_write_no_bookmark),
         IN_A_WORLD(a_store_that_goes_away_while_it_reads_costs_no_attempt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -168,36 +168,6 @@ static void an_evaluation_is_told_and_kept(void **state)
     assert_int_equal(points_of(w, id, "test_accuracy"), 1);
 }
 
-/* Facts of this kind are frequent; the history drops those that come again, and so does this. */
-static void norms_alone_write_no_bookmark(void **state)
-{
-    char id[STORE_ID];
-    struct world *w = world_running(state, 1, "{}", id);
-    pass(w, 2);
-    json_t *before = store_doc_get(w->store, id, "detail:monitor", &err_);
-    for (int step = 10; step < 30; step += 10) {
-        char text[200];
-        snprintf(text, sizeof text,
-                 "{'type': 'norms', 'step': %d, 'epoch': 1.0, 'time': 2.5, 'names': ['w'], "
-                 "'elements': [4], 'weights': [2.0], 'gradients': [1.0], 'left_out': 0}",
-                 step);
-        say_fact(w, id, text);
-    }
-    tick(w, 0.2);
-    json_t *after = store_doc_get(w->store, id, "detail:monitor", &err_);
-    assert_non_null(before);
-    assert_true(json_equal(before, after));
-    json_decref(before);
-    json_decref(after);
-    world_new_coordinator(w);
-    pass(w, 7);
-    char dir[200];
-    snprintf(dir, sizeof dir, "%s/jobs/%s", w->place->dir, id);
-    json_t *norms = history_norms_read(dir, 0, &err_);
-    assert_int_equal((int)number_at(norms, "/total_points"), 2);
-    json_decref(norms);
-}
-
 /* Epochs of milliseconds: evaluations arrive faster than a turn could read them all, and a user
  * cancels. */
 static void many_evaluations_are_read_over_several_turns(void **state)
@@ -478,7 +448,6 @@ int main(void)
         IN_A_WORLD(what_an_attempt_left_behind_is_taken_by_the_next_one),
         IN_A_WORLD(a_document_that_cannot_be_read_disturbs_nothing),
         IN_A_WORLD(an_evaluation_is_told_and_kept),
-        IN_A_WORLD(norms_alone_write_no_bookmark),
         IN_A_WORLD(many_evaluations_are_read_over_several_turns),
         IN_A_WORLD(epochs_that_nobody_knows_are_none_until_the_end),
         IN_A_WORLD(what_a_program_brings_is_known_from_its_joining_on),

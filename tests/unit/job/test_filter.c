@@ -91,6 +91,7 @@ static void values_are_found_by_their_paths(void **state)
         assert_int_equal(v.len, strlen(found[i][1]));
         assert_memory_equal(v.at, found[i][1], v.len);
     }
+    assert_int_equal(*jsontext_find(of("{\"a\": {\"b\": 1, \"b.c/d\": 2}}"), "a.b.c/d").at, '2');
     assert_null(jsontext_find(of(text), "a.b.c").at);
     assert_null(jsontext_find(of(text), "b").at);
     assert_null(jsontext_find(of(text), "c.a").at);
@@ -125,6 +126,28 @@ static bool holds(const char *condition, const char *value)
     }
     struct filter_value v = filter_value_of(of(value));
     return condition_holds(&f.all[0], &v);
+}
+
+static void a_logged_metric_may_have_any_name_that_no_operator_ends(void **state)
+{
+    static const char *const names[] = {"bleu", "eval/Top-5 (%)", "\xce\xba.1", "a..b"},
+                             *const others[] = {"logged.",    "logged.a=b", "logged.a,b",
+                                                "logged.a\n", "Logged.a",   "loggeda/b"};
+    char path[FILTER_PATH];
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct filter f;
+        struct err e;
+        char text[200];
+        snprintf(path, sizeof path, "logged.%s", names[i]);
+        snprintf(text, sizeof text, "%s>=1", path);
+        assert_true(filter_is_path(path));
+        assert_int_equal(filter_parse(&f, text, &e), 0);
+        assert_string_equal(f.all[0].path, path);
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        assert_false(filter_is_path(others[i]));
+    }
 }
 
 static void numbers_are_compared_as_numbers_and_text_as_text(void **state)
@@ -236,6 +259,7 @@ int main(void)
         cmocka_unit_test(exactly_what_is_json_is_taken),
         cmocka_unit_test(nesting_has_an_end),
         cmocka_unit_test(values_are_found_by_their_paths),
+        cmocka_unit_test(a_logged_metric_may_have_any_name_that_no_operator_ends),
         cmocka_unit_test(text_is_quoted_as_json_has_it),
         cmocka_unit_test(numbers_are_compared_as_numbers_and_text_as_text),
         cmocka_unit_test(what_is_missing_null_or_nested_fulfils_nothing),
