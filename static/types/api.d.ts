@@ -43,6 +43,8 @@ declare namespace Api {
     rows_dropped?: number;
     /** What a user's own program brought when it joined. */
     program?: JobProgram;
+    /** The newest value of each metric that it logged; null: NaN or infinite. */
+    logged?: {[name: string]: number|null};
   }
 
   interface JobProgram {
@@ -241,18 +243,6 @@ declare namespace Api {
     max: (number|null)[];
     mean: (number|null)[];
     total_points: number;
-  }
-
-  /** Norms of the model's tensors and their gradients: lists by tensor, values by step. */
-  interface Norms {
-    tensors: {name: string, elements: number}[];
-    left_out: number;
-    total_points: number;
-    x: number[];
-    epoch: number[];
-    time: number[];
-    weights: (number|null)[][];
-    gradients: (number|null)[][];
   }
 
   interface NodeRows {

@@ -107,6 +107,14 @@ def curve(name, values, node=None, every=10):
     }
 
 
+def metric(name, values, every=100):
+    """A metric that a program logged once an epoch of `every` steps; None: it was not finite."""
+    at = range(1, len(values) + 1)
+    return {"name": name, "total_points": len(values), "x": [every * i for i in at],
+            "epoch": list(at), "time": [30.0 * i for i in at], "min": values, "max": values,
+            "mean": values}
+
+
 def evaluations(accuracies, losses=None):
     losses = losses or [0.5] * len(accuracies)
     return [
@@ -132,6 +140,7 @@ def show(
     logs=None,
     artifacts=(),
     staleness=(),
+    logged=(),
 ):
     """Opens the page of `document`."""
     answers = {
@@ -142,6 +151,7 @@ def show(
         "steps": {"nodes": list(steps)},
         "staleness": {"nodes": list(staleness)},
         "artifacts": {"artifacts": list(artifacts)},
+        "logged": {"metrics": list(logged)},
         "logs": logs or {},
     }
     page.script(ANSWERS, ID, json.loads(json.dumps(answers)))

@@ -48,12 +48,15 @@ def test_a_folder_is_uploaded_chosen_and_trains(page, service, program):
     assert not page.visible(page.field("/optimizer/learning_rate"))
     page.type(page.field("/name"), "my program")
     page.type(page.field("/program/command"), "/usr/bin/python3 counting.py")
-    page.type(page.field("/program/args"), "--rate 0.5")
+    page.type(page.field("/program/args"), "--rate 0.5 --log 1")
     page.type(page.field("/epochs"), "2")
     page.wait_text(".json-state", "^valid")
     page.click("#submit")
     page.wait_text("h1", "my program")
     page.wait_text(".job-head .pill", "Succeeded", 120)
+    # eight steps, each of which logs a quarter of its number
+    until("what it logs is shown", lambda: page.visible("[data-chart=bleu]")
+          and page.text(".logged-charts .ends") == "2", 20)
 
 
 def test_an_archive_that_is_refused_says_why(page, tmp_path):

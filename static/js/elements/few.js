@@ -1,12 +1,18 @@
-/* A long list of nodes shows some of them, and all of them on a button. */
+/* A long list, of nodes or of what `what` says, shows some of them, and all of them on a button. */
 import {say} from './dom.js';
 import {button} from './widgets.js';
 
 const MOST = 16;
 
 export class Few {
-  /** @param {() => void} draw */
-  constructor(draw) {
+  /**
+   * @param {() => void} draw
+   * @param {string} [what]
+   * @param {number} [most] that are shown at first
+   */
+  constructor(draw, what = 'nodes', most = MOST) {
+    this.what = what;
+    this.most = most;
     this.all = false;
     this.node = button('', () => this.show(!this.all, draw),
         {class: 'btn small few', hidden: true, 'aria-expanded': 'false'});
@@ -29,14 +35,15 @@ export class Few {
    * @param {(item: T) => boolean} comesFirst
    */
   of(list, comesFirst) {
-    const many = list.length > MOST;
+    const {what, most} = this;
+    const many = list.length > most;
     this.node.hidden = !many;
-    say(this.node, many ? (this.all ? 'Fewer nodes' : 'All ' + list.length + ' nodes') : '');
+    say(this.node, many ? (this.all ? 'Fewer ' : 'All ' + list.length + ' ') + what : '');
     if (!many || this.all) {
       return list;
     }
     const others = list.filter((item) => !comesFirst(item));
-    const kept = new Set([...list.filter(comesFirst), ...others].slice(0, MOST));
+    const kept = new Set([...list.filter(comesFirst), ...others].slice(0, most));
     return list.filter((item) => kept.has(item));
   }
 }

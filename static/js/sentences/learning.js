@@ -36,7 +36,7 @@ export function likeChance(classes) {
  * @param {Api.Evaluation} test
  */
 export function meant({accuracy: a, test_samples: n}) {
-  return Math.max(MEANT, n && known(a) ? Math.sqrt(a * (1 - a) / n) : 0);
+  return Math.max(MEANT, n && known(a) ? Math.sqrt(Math.max(0, a * (1 - a)) / n) : 0);
 }
 
 /**

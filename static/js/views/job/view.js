@@ -21,6 +21,7 @@ import {Logs} from './happened/logs.js';
 import {cutsOf, marksOf, merged} from './happened/marks.js';
 import {Head} from './head/head.js';
 import {Learning} from './learning/learning.js';
+import {Logged} from './learning/logged.js';
 import {JobModel} from './model/model.js';
 import {RowFigures} from './rowfigures.js';
 import {LastSteps} from './speed/laststeps.js';
@@ -89,6 +90,7 @@ export class JobView {
     return {
       controls: new Controls(this),
       learning: new Learning(this, this.lane.node),
+      logged: new Logged(this),
       attempts: new Attempts(this),
       crashes: new CrashList(this),
       staleness: new Staleness(this),

@@ -1,6 +1,6 @@
 /* The choices on the table of runs, and their form in the address, so that a link shows another
  * person the same table. A default stays out of the address. Pure. */
-import {columnOf, FIRST} from './columns.js';
+import {columnOf, FIRST, LOGGED} from './columns.js';
 import {parseCondition, printCondition} from './conditions.js';
 
 /** @typedef {import('./conditions.js').Condition} Condition */
@@ -75,13 +75,19 @@ const SERVED_AS = {
 export function servedOrder(sort) {
   const down = sort.startsWith('-') ? '-' : '';
   const id = sort.slice(down.length);
-  const path = SERVED_AS[id] || (id.startsWith('job/') || /\/\d/.test(id) ? '' : servedPath(id));
+  const served = id.startsWith(LOGGED) || !(id.startsWith('job/') || /\/\d/.test(id));
+  const path = SERVED_AS[id] || (served ? servedPath(id) : '');
   return path ? down + path : undefined;
 }
 
 /** @param {string} id */
-const servedPath = (id) =>
-    (columnOf(id).kind === 'setting' ? 'spec/' + id : id).replaceAll('/', '.');
+function servedPath(id) {
+  if (id.startsWith(LOGGED)) {
+    const name = id.slice(LOGGED.length);
+    return /[,!=<>]/.test(name) ? '' : 'logged.' + name;
+  }
+  return (columnOf(id).kind === 'setting' ? 'spec/' + id : id).replaceAll('/', '.');
+}
 
 /**
  * The order after a click on a column's head: first upwards for words, downwards for numbers, then

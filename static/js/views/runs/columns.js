@@ -32,8 +32,10 @@ import {instantOf, numberOf} from '../../text/written.js';
  */
 
 /* Parts of a job's document whose numbers are figures. */
-/** @type {('metrics' | 'progress' | 'staleness' | 'staleness_recent')[]} */
-const PARTS = ['metrics', 'progress', 'staleness', 'staleness_recent'];
+/** @type {('metrics' | 'progress' | 'staleness' | 'staleness_recent' | 'logged')[]} */
+const PARTS = ['metrics', 'progress', 'staleness', 'staleness_recent', 'logged'];
+/** Before the name of a metric that a program logged, which may have any characters. */
+export const LOGGED = 'logged/';
 /* Figures that are counts, shown with all their digits. */
 const COUNTS = ['progress/step', 'progress/samples', 'progress/epochs'];
 /* Figures that are 0 before they are known. */
@@ -78,6 +80,9 @@ const words = (spoken) => capital(spoken.replace(/[_/]/g, ' '));
  */
 function formatOf(id) {
   const has = (/** @type {string} */ end) => id.endsWith(end);
+  if (id.startsWith(LOGGED)) { /* its unit is the program's */
+    return plain;
+  }
   if (has('_seconds')) {
     return seconds;
   }
@@ -172,6 +177,9 @@ function read(text) {
 function titleOf(id) {
   const path = id.split('/');
   const last = path[path.length - 1];
+  if (id.startsWith(LOGGED)) {
+    return id.slice(LOGGED.length);
+  }
   if (TITLES[id]) {
     return TITLES[id];
   }
@@ -198,7 +206,8 @@ function setting(id) {
  * @returns {Column}
  */
 function figure(id) {
-  const [part, name] = id.split('/');
+  const part = id.split('/', 1)[0];
+  const name = id.slice(part.length + 1);
   const none = UNKNOWN_AS_0.includes(id) ? 0 : undefined;
   const value = (/** @type {any} */ job) => {
     const v = job[part]?.[name];

@@ -19,10 +19,10 @@ const CURVES_MS = 5000;
 const FIELDS = [
   'name', 'owner', 'tags', 'note', 'state', 'attempt', 'priority', 'restarts', 'spec', 'created',
   'started', 'finished', 'error', 'waiting', 'pruned', 'progress', 'metrics', 'staleness',
-  'staleness_recent', 'seconds', 'virtual_seconds'
+  'staleness_recent', 'seconds', 'virtual_seconds', 'logged'
 ].join();
-/** @type {('progress' | 'metrics' | 'staleness' | 'staleness_recent')[]} */
-const LIVE = ['progress', 'metrics', 'staleness', 'staleness_recent'];
+/** @type {('progress' | 'metrics' | 'staleness' | 'staleness_recent' | 'logged')[]} */
+const LIVE = ['progress', 'metrics', 'staleness', 'staleness_recent', 'logged'];
 
 export class RunsModel extends EventTarget {
   /** @param {Choice} choice */

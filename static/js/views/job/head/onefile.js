@@ -39,11 +39,11 @@ async function styles() {
  * @param {string} id
  */
 async function factsOf(id) {
-  const [job, series, ...parts] = await Promise.all([
+  const [job, series, logged, ...parts] = await Promise.all([
     get(path(id)), get(path(id, 'series'), {names: 'all', points: POINTS}),
-    ...PARTS.map((part) => get(path(id, part)))
+    get(path(id, 'logged'), {points: POINTS}), ...PARTS.map((part) => get(path(id, part)))
   ]);
-  return {job, series, ...Object.assign({}, ...parts)};
+  return {job, series, logged: logged.metrics, ...Object.assign({}, ...parts)};
 }
 
 /* A fold is drawn once it is opened. The settings belong into the file, opened or not. */

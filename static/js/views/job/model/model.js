@@ -11,13 +11,14 @@ import {Crashes} from '../happened/crashes.js';
 
 import {Curves} from './curves.js';
 import {learnedOf} from './learned.js';
+import {LoggedMetrics} from './logged.js';
 import {given, placedOf} from './placed.js';
 
 /* What the stream sends of a job several times a second: in parts, and as a whole. */
 /** @type {('progress' | 'metrics' | 'staleness' | 'staleness_recent' | 'assignment')[]} */
 const FIGURES = ['progress', 'metrics', 'staleness', 'staleness_recent', 'assignment'];
-/** @type {('workers' | 'servers' | 'seconds' | 'rows_dropped')[]} */
-const WHOLE = ['workers', 'servers', 'seconds', 'rows_dropped'];
+/** @type {('workers' | 'servers' | 'seconds' | 'rows_dropped' | 'logged')[]} */
+const WHOLE = ['workers', 'servers', 'seconds', 'rows_dropped', 'logged'];
 const REFRESH_MS = 4000;
 const STEPS = 60;
 
@@ -34,6 +35,7 @@ export class JobModel extends EventTarget {
     super();
     this.id = id;
     this.curves = new Curves(id, points);
+    this.logged = new LoggedMetrics(id, points);
     /** @type {Api.Job} */
     this.job = /** @type {Api.Job} */ ({});
     /** @type {Api.Assignment[]} */
@@ -122,10 +124,10 @@ export class JobModel extends EventTarget {
 
   async readSeries() {
     this.fresh = false;
-    const [steps] =
-        await Promise.all([this.list('steps', 'nodes', {last: STEPS}), this.curves.read()]);
+    const steps = this.list('steps', 'nodes', {last: STEPS});
+    await Promise.all([steps, this.curves.read(), this.logged.read(this.job)]);
     if (!this.closed) {
-      this.learned = learnedOf(this, steps);
+      this.learned = learnedOf(this, await steps);
       this.emit('series');
     }
   }
@@ -268,10 +270,9 @@ export class JobModel extends EventTarget {
       return false;
     }
     if (active(read.state) && this.receivedAt > asked) {
-      const keep =
-          (/** @type {any} */ to, /** @type {any} */ from) => [...FIGURES, ...WHOLE].forEach(
-              (key) => (to[key] = from[key] ?? to[key]));
-      keep(read, before);
+      for (const key of [...FIGURES, ...WHOLE]) {
+        /** @type {any} */ (read)[key] = before[key] ?? read[key];
+      }
     }
     this.job = read;
     this.curves.learn(read);
