@@ -260,8 +260,8 @@ int es_step(struct es_slice *slice);
 
 /* Logs metrics: a JSON object of numbers by name, {"test_accuracy": 0.98}. test_accuracy and
  * test_loss, or val_accuracy and the like, are an evaluation of the job, which may have one as its
- * target. JSON has no NaN: write such a value as the text "nan", "inf" or "-inf". Never blocks for
- * other ranks. */
+ * target; every other number is a metric of the job, of which rank 0's values are shown. JSON has
+ * no NaN: write such a value as the text "nan", "inf" or "-inf". Never blocks for other ranks. */
 int es_log(const char *json);
 
 /* Call it after ES_SAVE and ES_GO_SAVE with the program's own state (optimizer, random numbers), in

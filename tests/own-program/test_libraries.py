@@ -12,6 +12,8 @@ from real_rank import rows_of
 from stranger_runs import on_ranks
 from tree import environment
 
+# figures of the libraries that are metrics of the job
+LOGS = {"lightning_fit": {"perplexity"}, "transformers_trainer": {"grad_norm", "learning_rate"}}
 # batch, and how far rounding may carry parameters
 PROGRAMS = {
     "accelerate_loop": (24, 2e-5),
@@ -47,6 +49,8 @@ def test_sync_on_unequal_ranks_equals_the_program_alone(programs, run_programs, 
         found = difference(results[0], alone)
         print("%s: %.1e" % (name, found))
         assert found < PROGRAMS[name][1]
+    logged = set(re.findall(r'msg="metric" .*name="([^"]*)"', done.stderr))
+    assert {m for m in logged if not m.startswith("test_")} == LOGS.get(name, set())
     if name != "accelerate_loop":
         losses = re.findall(r"^evaluation,(?:[^,]*,)*?", done.stdout, re.M)
         assert len(losses) == 3, "each epoch's validation is shown"

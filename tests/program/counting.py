@@ -234,6 +234,13 @@ def measure(w, s):
               test_loss=float(np.abs(w.params).sum()))
 
 
+def log(w, s):
+    """Metrics that are no evaluation, each with a value that its step tells."""
+    if ARGS.log and (s.number + 1) % ARGS.log == 0:
+        w.log(**{"bleu": s.number + 1, "eval/rank": w.rank})
+        w.log(bleu=(s.number + 1) / 4)
+
+
 def loops(rank):
     """Epochs that the program makes without having said how many."""
     return ARGS.loop + 1 if ARGS.loop and rank == ARGS.longer else ARGS.loop
@@ -269,6 +276,7 @@ def train(w, optimizer):
             if one_step(w, s, optimizer) & wire.STOP:
                 return
             measure(w, s)
+            log(w, s)
         if s.flags & wire.STOP or (s.flags & wire.EPOCH_LAST and not w.epoch_end(s.epoch)):
             return
         if s.flags & wire.EPOCH_LAST:
@@ -327,6 +335,7 @@ if __name__ == "__main__":
     parser.add_argument("--everyone", action="store_true")
     parser.add_argument("--accuracy", type=float, default=0.25)
     parser.add_argument("--measure", type=int, help="after each so many steps")
+    parser.add_argument("--log", type=int, help="metrics after each so many steps")
     parser.add_argument("--measure-on", type=int, nargs="+", default=[0], help="on these ranks")
     parser.add_argument("--pause", type=float, default=0)
     parser.add_argument("--reduction", default="mean")

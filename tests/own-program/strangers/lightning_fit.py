@@ -42,7 +42,9 @@ class Classifier(lightning.LightningModule):
         return torch.nn.functional.cross_entropy(self.net(x), y)
 
     def training_step(self, batch, number):
-        return self.loss(batch)
+        loss = self.loss(batch)
+        self.log("perplexity", loss.detach().exp(), on_step=True, on_epoch=True)
+        return loss
 
     def validation_step(self, batch, number):
         self.log("val_loss", self.loss(batch))

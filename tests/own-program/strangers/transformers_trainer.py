@@ -35,7 +35,7 @@ model = GPT2LMHeadModel(GPT2Config(
 arguments = TrainingArguments(
     output_dir=os.environ.get("EVENSTEP_OUTPUT", "out"), num_train_epochs=3, learning_rate=1e-2,
     per_device_train_batch_size=32, adam_epsilon=1e-3, warmup_steps=2, eval_strategy="epoch",
-    save_strategy="no", report_to=[], use_cpu=True, disable_tqdm=True)
+    save_strategy="no", logging_steps=2, report_to=[], use_cpu=True, disable_tqdm=True)
 trainer = evenstep.prepare(InOrder(
     model=model, args=arguments, train_dataset=Texts(96, 1), eval_dataset=Texts(32, 2)))
 trainer.train()

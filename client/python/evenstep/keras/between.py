@@ -48,7 +48,15 @@ class Between(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         if logs is not None:
             logs.update(self.means)
-        if self.steps.run.rank == 0 and logs:
-            shown = {"test_" + k[4:]: float(v) for k, v in logs.items() if k.startswith("val_")}
-            if shown:
-                self.steps.run.log(shown)
+        if self.steps.run.rank == 0:
+            self.tell(logs or {})
+
+    def tell(self, logs):
+        """Logs the epoch's figures. The training loss is in the rows of the run."""
+        shown = {
+            "test_" + name[4:] if name.startswith("val_") else name: float(value)
+            for name, value in logs.items()
+            if name != "loss" and np.ndim(value) == 0
+        }
+        if shown:
+            self.steps.run.log(shown)

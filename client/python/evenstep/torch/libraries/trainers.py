@@ -4,7 +4,8 @@ themselves, so `prepare(trainer)` prepares those where the trainer makes them:
     trainer = evenstep.prepare(trainer)
 
 The trainer stays the same object; methods of it are shadowed on the instance. A process that was
-started again begins in the epoch that the run is in. Figures of its validation are shown as test_….
+started again begins in the epoch that the run is in. Figures of its validation are shown as test_…,
+and its other figures are metrics of the job.
 """
 
 import contextlib
@@ -50,16 +51,41 @@ def take(objects):
     return True
 
 
-def _log(metrics, prefix):
-    """Logs the figures of a validation, without those about its speed."""
+def _log(metrics):
+    """Logs those that are numbers, without those about speed."""
     told = {}
     for name, value in metrics.items():
-        short = re.sub("^%s[_/]" % prefix, "", name)
-        if short != name and not short.endswith(("runtime", "_per_second", "_time")):
+        if not name.endswith(("runtime", "_per_second", "_time")):
             with contextlib.suppress(TypeError, ValueError):
-                told["test_" + short] = float(value)
+                told[name] = float(value)
     if told:
         evenstep.log(**told)
+
+
+def _log_validation(metrics, prefix):
+    named = {name: re.sub("^%s[_/]" % prefix, "test_", name) for name in metrics}
+    _log({named[name]: value for name, value in metrics.items() if named[name] != name})
+
+
+def _log_training(metrics, *prefixes):
+    """Logs what neither a validation (these prefixes) nor a row of the run tells."""
+    told = ("loss", "epoch", "step", "train_loss", "total_flos", "num_input_tokens_seen")
+    _log(
+        {
+            name: value
+            for name, value in metrics.items()
+            if name not in told and not re.match("(%s)[_/]" % "|".join(prefixes), name)
+        }
+    )
+
+
+def _of_epoch(metrics):
+    """Without the names that Lightning adds to a figure of both step and epoch."""
+    return {
+        name: value
+        for name, value in metrics.items()
+        if not re.search("_(step|epoch)$", name) or name.rpartition("_")[0] not in metrics
+    }
 
 
 def close_epoch():
@@ -89,7 +115,8 @@ class _Transformers:
                 "transformers",
                 "TrainerCallback",
                 on_epoch_end=lambda *_, **__: close_epoch(),
-                on_evaluate=lambda *_, metrics=None, **__: _log(metrics or {}, "eval"),
+                on_evaluate=lambda *_, metrics=None, **__: _log_validation(metrics or {}, "eval"),
+                on_log=lambda *_, logs=None, **__: _log_training(logs or {}, "eval", "train"),
             )
         )
 
@@ -168,7 +195,10 @@ class _Lightning:
                 "Callback",
                 on_train_batch_start=lambda *_: self.open_epoch(),
                 on_validation_start=lambda *_: self.validates(),
-                on_validation_end=self.tell,
+                on_validation_end=lambda _, trainer, module: self.tell(trainer),
+                on_train_epoch_end=lambda _, trainer, module: _log_training(
+                    _of_epoch(trainer.callback_metrics), "val", "test"
+                ),
             )
         )
         self.epoch_loop = trainer.fit_loop.epoch_loop
@@ -232,6 +262,6 @@ class _Lightning:
         self.validated = True
         close_epoch()
 
-    def tell(self, trainer, _):
+    def tell(self, trainer):
         if not trainer.sanity_checking:
-            _log(trainer.callback_metrics, "val")
+            _log_validation(trainer.callback_metrics, "val")
