@@ -79,7 +79,7 @@ def test_each_is_a_column_of_the_table_of_runs(page):
     ids = call(page, COLUMNS, f"m.columnsOf([{json.dumps(JOB)}]).map((c) => c.id)")
     assert {"logged/bleu", "logged/eval/top-5"} <= set(ids)
     code = f"((c) => [c.title, c.kind, m.textOf(c, {json.dumps(JOB)})])(m.columnOf('%s'))"
-    assert call(page, COLUMNS, code % "logged/bleu") == ["bleu", "figure", "31.25"]
+    assert call(page, COLUMNS, code % "logged/bleu") == ["bleu", "figure", "31.3"]
     assert call(page, COLUMNS, code % "logged/eval/top-5") == ["eval/top-5", "figure", "none"]
 
 
