@@ -13,7 +13,7 @@
 #include "job/sweep/state.h"
 
 /* Takes over states and metrics. `jobs`: documents of those that have not ended, with "id", "state"
- * and "metrics"; a job that is missing in it was deleted. true: something has changed. */
+ * "metrics" and "logged"; a job that is missing in it was deleted. true: something has changed. */
 bool advance_note(const struct sweep *sweep, struct sweep_runs *runs, const json_t *jobs);
 
 enum advance_what {

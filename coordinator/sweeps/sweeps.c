@@ -100,7 +100,8 @@ static int note(struct turn *t, struct err *e)
             json_array_append_new(ids, json_string(t->kept.runs.all[i].job));
         }
     }
-    json_t *jobs = json_array_size(ids) ? store_jobs_of(t->store, ids, "state,metrics", e) : ids;
+    json_t *jobs =
+        json_array_size(ids) ? store_jobs_of(t->store, ids, "state,metrics,logged", e) : ids;
     if (jobs) {
         t->changed |= advance_note(&t->kept.sweep, &t->kept.runs, jobs);
     }

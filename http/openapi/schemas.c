@@ -231,9 +231,8 @@ const struct schema schemas[] = {
      "takes its epochs, such as /program/args/1."},
     {"SweepMethodType", "=grid|random|halving",
      "All combinations, some that are drawn, or some of which the best are trained on."},
-    {"SweepMetric", "!~name:SweepMetricName? ~direction:SweepDirection?",
+    {"SweepMetric", "!~name:string? ~direction:SweepDirection?",
      "What is compared: a figure of a job's metrics; test_accuracy by default."},
-    {"SweepMetricName", "=" SWEEP_METRICS, "A figure of a job's metrics."},
     {"SweepDirection", "=max|min", "Which value is the best; min for a loss by default."},
     {"Sweep",
      "id:id name:string owner:string? state:SweepState created:time finished:time? "

@@ -257,6 +257,21 @@ static void read_method(struct sweep *s, struct fields *f)
     fields_close(&in);
 }
 
+static bool is_logged(const char *metric)
+{
+    return strncmp(metric, "logged.", strlen("logged.")) == 0;
+}
+
+static bool read_logged(struct fields *in)
+{
+    const char *name = fields_text(in, "name", true, SWEEP_METRIC);
+    if (name && !filter_is_path(name)) {
+        fields_problem(in, "name",
+                       "after 'logged.' follows the name of a metric without , ! = < >");
+    }
+    return name && filter_is_path(name);
+}
+
 static void read_metric(struct sweep *s, struct fields *f)
 {
     static const struct catalog_param direction = {
@@ -265,9 +280,11 @@ static void read_metric(struct sweep *s, struct fields *f)
     struct fields in;
     const json_t *given = fields_get(f, "metric");
     json_t *full = open_section(&in, f, "metric", given);
-    if (fields_param(&in, &metric_param)) {
+    bool logged = is_logged(jsonx_string_at(given, "name"));
+    if (logged ? read_logged(&in) : fields_param(&in, &metric_param)) {
         snprintf(s->metric, sizeof s->metric, "%s", text_at(full, "name"));
     }
+    row.required = logged; /* nothing tells which values of a program's own metric are good */
     row.fallback_text = strstr(s->metric, "loss") ? "min" : "max";
     if (fields_param(&in, &row)) {
         s->greatest = strcmp(text_at(full, "direction"), "max") == 0;
@@ -313,6 +330,12 @@ void sweep_check_run(const struct sweep *s, const struct jobspec *spec, struct j
                       "'mse' has no accuracy to compare trials by: let the sweep's /metric/name be "
                       "'test_loss', not '%s'",
                       s->metric);
+    }
+    if (is_logged(s->metric) && !spec->program.given) {
+        jsonx_problem(
+            p, "/model",
+            "a network of Evenstep's logs no metrics, so trials cannot be compared by '%s'",
+            s->metric);
     }
     if (s->method != SWEEP_HALVING) {
         return;

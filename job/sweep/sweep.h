@@ -23,6 +23,7 @@
 #ifndef JOB_SWEEP_SWEEP_H
 #define JOB_SWEEP_SWEEP_H
 
+#include "job/filter.h"
 #include "job/spec/spec.h"
 
 enum {
@@ -31,7 +32,8 @@ enum {
     SWEEP_TRIALS = 500,
     SWEEP_SEEDS = 16,
     SWEEP_RUNGS = 8,
-    SWEEP_POINTER = 120
+    SWEEP_POINTER = 120,
+    SWEEP_METRIC = FILTER_PATH
 };
 
 enum sweep_scale { SWEEP_LINEAR, SWEEP_LOG, SWEEP_INT, SWEEP_CHOICE };
@@ -57,7 +59,7 @@ struct sweep {
     char epochs_at[SWEEP_POINTER]; /* where a program also takes the epochs; "": it takes none */
     short order[SWEEP_TRIALS];     /* for a drawing among few combinations: each comes once */
     int n_order;                   /* 0: there are many, and each trial is drawn by itself */
-    char metric[24];               /* a key of the job's `metrics` */
+    char metric[SWEEP_METRIC];     /* a key of the job's `metrics`, or "logged.NAME" */
     bool greatest;                 /* the greatest value is the best */
     int parallel;                  /* jobs at a time */
     int nodes;                     /* nodes that these jobs may ask for in all; 0: no limit */
@@ -65,7 +67,7 @@ struct sweep {
     json_t *json; /* the document with its defaults; owned */
 };
 
-/* The names of `metric`, for checks and for /openapi.json. */
+/* The names of `metric`. A metric that the program logs may stand in their place: "logged.bleu". */
 #define SWEEP_METRICS "test_accuracy|best_test_accuracy|test_loss|train_loss|samples_per_second"
 
 /* Checks all but the spec, which is a job's (sweep_run_spec gives what to check). Every mistake

@@ -20,6 +20,7 @@ declare namespace Api {
     spec?: Spec;
     parameters?: Partial<SweepParameter>[];
     method?: {type?: string};
+    metric?: {name?: string, direction?: string};
   }
 
   /** A dry run. */

@@ -57,6 +57,18 @@ def test_a_folder_is_uploaded_chosen_and_trains(page, service, program):
     # eight steps, each of which logs a quarter of its number
     until("what it logs is shown", lambda: page.visible("[data-chart=bleu]")
           and page.text(".logged-charts .ends") == "2", 20)
+    # and trials of the program can be compared by it
+    page.open("/sweeps/new?from=" + page.script("return location.hash").rsplit("/", 1)[1])
+    page.wait_for("#json")
+    page.choose("/metric/name", "logged.bleu")
+    metric = lambda: json.loads(  # noqa: E731
+        page.script("return document.getElementById('json').value"))["metric"]
+    until("it is chosen", lambda: metric() == {"name": "logged.bleu", "direction": "max"})
+    page.choose("/metric/direction", "min")
+    until("so is the least", lambda: metric() == {"name": "logged.bleu", "direction": "min"})
+    page.type(page.field("/parameters/0/pointer"), "/program/args/1")
+    page.type(page.field("/parameters/0/values"), '"0.1", "0.2"')
+    page.wait_text(".json-state", "^valid$")
 
 
 def test_an_archive_that_is_refused_says_why(page, tmp_path):

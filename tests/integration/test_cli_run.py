@@ -404,9 +404,11 @@ def begun(alone, program):
     process = start("--workers", "2", program / "counting.py", *LONG, TMPDIR=str(alone))
     id = process.stdout.readline().strip()
     mark = f"EVENSTEP_JOB={id}".encode()
-    until("both programs run",
-          lambda: len([p for p in processes_of("1000000") if mark in proc_file(p, "environ")
-                       and program_of(p) == "python3"]) == 2)
+    until("both programs run, or it has ended",
+          lambda: process.poll() is not None or len(
+              [p for p in processes_of("1000000") if mark in proc_file(p, "environ")
+               and program_of(p) == "python3"]) == 2)
+    assert process.poll() is None, finish(process)
     return process
 
 

@@ -177,3 +177,33 @@ def test_values_past_a_checkpoint_are_those_of_the_attempt_that_went_on(service,
     attempt = logged(service, id)["attempt"]
     assert attempt["x"] == list(range(1, 13))
     assert attempt["mean"] == [1] * 4 + [2] * 8
+
+
+@pytest.mark.parametrize("direction, wins", [("max", "0.5"), ("min", "0.125")])
+def test_a_sweep_compares_trials_by_one(service, direction, wins):
+    spec = spec_of(service, files=program("w.log(score=100 * ARGS.accuracy)"), epochs=1)
+    spec["program"]["args"] = ["--accuracy", "0.25"]
+    setting = "/program/args/1"
+    sweep = {"spec": spec, "method": {"type": "grid"},
+             "parameters": [{"pointer": setting, "values": ["0.25", "0.5", "0.125"]}],
+             "metric": {"name": "logged.score", "direction": direction}}
+    made = service.post("sweeps", sweep)
+    assert made.status_code == 201, made.text
+    done = until("the sweep has ended", lambda: next(
+        (s for s in [service.get("sweeps/" + made.json()["id"]).json()] if s["state"] != "running"),
+        None), 120)
+    assert done["best"]["settings"] == {setting: wins}, done
+    assert done["best"]["metric"] == 100 * float(wins)
+
+    def wrong(**metric):
+        answer = service.post("sweeps", {**sweep, "metric": metric})
+        assert answer.status_code == 422
+        return {e["pointer"]: e["message"] for e in answer.json()["errors"]}
+
+    assert "is needed" in wrong(name="logged.score")["/metric/direction"]
+    assert "/metric/name" in wrong(name="logged.a=b", direction="max")
+    answer = service.post("sweeps", {**sweep, "parameters": [
+        {"pointer": "/epochs", "values": [1]}], "spec": {"model": "mlp", "data": {
+            "format": "glyphs"}, "optimizer": {"type": "sgd", "learning_rate": 0.1},
+            "batching": {"global_batch": 64}, "strategy": {"type": "sync"}}})
+    assert [e["pointer"] for e in answer.json()["errors"]] == ["/spec/model"], answer.text

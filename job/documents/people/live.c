@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 json_t *live_progress_json(const struct live_progress *p)
 {
@@ -22,7 +23,10 @@ json_t *live_metrics_json(const struct live_metrics *m)
 
 double live_metric(const json_t *job, const char *name)
 {
-    const json_t *metric = json_object_get(json_object_get(job, "metrics"), name);
+    static const char logged[] = "logged.";
+    bool own = strncmp(name, logged, strlen(logged)) == 0;
+    const json_t *of = json_object_get(job, own ? "logged" : "metrics"),
+                 *metric = json_object_get(of, own ? name + strlen(logged) : name);
     double x = json_is_number(metric) ? json_number_value(metric) : NAN;
     return isfinite(x) ? x : NAN;
 }

@@ -74,7 +74,8 @@ void live_keep_progress(json_t *live, const json_t *before);
 /* Parts of the document, for the simulator's summary. New references. */
 json_t *live_progress_json(const struct live_progress *p);
 json_t *live_metrics_json(const struct live_metrics *m);
-/* A metric of a job in the API's form, by its name; NaN: not known. */
+/* A metric of a job in the API's form, by its name; of one that its program logs, "logged.NAME".
+ * NaN: not known. */
 double live_metric(const json_t *job, const char *name);
 json_t *live_workers_json(const struct live_worker *workers, int n);
 /* Staleness over all workers: of the whole job, or of the last 100 gradients of each. */

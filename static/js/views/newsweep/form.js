@@ -17,6 +17,8 @@ const METHODS = [
 ];
 const METRICS =
     ['test_accuracy', 'best_test_accuracy', 'test_loss', 'train_loss', 'samples_per_second'];
+/* By whose name the least value is taken for the best; the form shows it, and it can be changed. */
+const LEAST = /loss|error|perplexity/;
 /* Fields that a method has. */
 /** @type {{[pointer: string]: string[]}} */
 const OF_METHOD = {
@@ -45,9 +47,17 @@ export class SweepForm extends FieldSet {
   how() {
     const method = this.own(new Select('/method/type', 'Method',
         {choices: METHODS, onChange: (_, type) => this.data.setMethod(String(type))}));
+    const logged = Object.keys(this.data.earlier?.logged || {});
     const metric = this.own(new Select('/metric/name', 'Compared by', {
-      choices: METRICS.map((m) => [m, m.replace(/_/g, ' ')]),
-      onChange: (at, name) => this.data.change('/metric', {name})
+      choices: [
+        ...METRICS.map((m) => /** @type {[string, string]} */ ([m, m.replace(/_/g, ' ')])),
+        ...logged.map((m) => /** @type {[string, string]} */ (['logged.' + m, m + ', logged']))
+      ],
+      onChange: (at, name) => this.compare(String(name))
+    }));
+    const direction = this.own(new Select('/metric/direction', 'The best is', {
+      choices: [['max', 'the greatest'], ['min', 'the least']],
+      onChange: (at, value) => this.data.change(at, value)
     }));
     const trials = this.input('/method/trials', 'Trials', {kind: 'number'});
     const seed = this.input('/method/seed', 'Seed of the drawing',
@@ -58,7 +68,12 @@ export class SweepForm extends FieldSet {
         this.input('/method/eta', 'One in', {kind: 'number', help: 'trials goes on at a rung'});
     const at = this.input('/method/epochs_at', 'Epochs of a program',
         {help: 'where it takes them, as /program/args/1'});
-    return [method, metric, trials, seed, rungs, eta, at];
+    return [method, metric, direction, trials, seed, rungs, eta, at];
+  }
+
+  /** @param {string} name */
+  compare(name) {
+    this.data.change('/metric', {name, direction: LEAST.test(name) ? 'min' : 'max'});
   }
 
   budget() {
@@ -84,6 +99,18 @@ export class SweepForm extends FieldSet {
     fill(this.rows, parameters.map((_, i) => new ParameterRow(this, this.data, i).node));
   }
 
+  /**
+   * What the service takes for a choice that is left out.
+   * @param {Api.SweepDraft} sweep
+   * @param {string} pointer
+   */
+  meant({metric}, pointer) {
+    const direction = LEAST.test(metric?.name || '') ? 'min' : 'max';
+    return pointer === '/method/type'     ? 'grid'
+        : pointer === '/metric/direction' ? direction
+                                          : undefined;
+  }
+
   /** @param {Api.SweepDraft} sweep */
   show(sweep) {
     const method = sweep.method?.type || 'grid';
@@ -91,7 +118,7 @@ export class SweepForm extends FieldSet {
     for (const [pointer, field] of this.fields) {
       const methods = OF_METHOD[pointer];
       field.node.hidden = Boolean(methods && !methods.includes(method));
-      field.show(getAt(sweep, pointer) ?? (pointer === '/method/type' ? method : undefined), {});
+      field.show(getAt(sweep, pointer) ?? this.meant(sweep, pointer), {});
     }
   }
 }

@@ -11,6 +11,8 @@ import {known, list, loss, percent, plain, plural, three} from '../../text/forma
  */
 
 const LONGEST = 18;
+/** Before the name of a metric that a program logs. */
+const LOGGED = 'logged.';
 
 /**
  * /optimizer/learning_rate is titled learning_rate; the value of a program's option as the option.
@@ -45,13 +47,17 @@ export function settingText(value) {
  * @param {number | null | undefined} value
  */
 export function metricText(name, value) {
+  if (name.startsWith(LOGGED)) { /* its unit is the program's */
+    return three(value);
+  }
   return name.includes('accuracy') ? percent(value)
       : name.includes('loss')      ? loss(value)
                                    : three(value);
 }
 
 /** @param {string} name */
-export const metricTitle = (name) => name.replace(/_/g, ' ');
+export const metricTitle = (name) =>
+    name.startsWith(LOGGED) ? name.slice(LOGGED.length) : name.replace(/_/g, ' ');
 
 /**
  * @param {Api.Trial} trial
@@ -93,7 +99,7 @@ function spreadText({best, metric}, trials) {
  * Whether guessing would reach the best accuracy.
  * @param {Api.SweepRow & {spec?: Api.Spec}} sweep
  */
-const guesses = ({best, metric, spec}) => Boolean(best) && metric.name.includes('accuracy') &&
+const guesses = ({best, metric, spec}) => Boolean(best) && /^[a-z_]*accuracy$/.test(metric.name) &&
     Number(best?.metric) <= likeChance(classesOf(spec));
 
 /**
