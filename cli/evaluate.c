@@ -8,6 +8,7 @@
 
 #include "cli/commands.h"
 #include "cli/session.h"
+#include "cli/status.h"
 #include "cli/table.h"
 #include "common/text/terminal.h"
 #include "cli/worker.h"
@@ -234,20 +235,21 @@ int command_evaluate(int argc, char **argv)
     int rc = parse(usage, argc, argv, &o, &e);
     if (rc < 0) {
         session_complain(&e, NULL);
-        return 2;
+        return STATUS_USAGE;
     }
     if (rc > 0) {
-        return 0;
+        return STATUS_DONE;
     }
     if (opt_positionals(o) != 1) {
         fprintf(stderr, "usage: %s\n", usage);
-        rc = 2;
+        rc = STATUS_USAGE;
     } else {
         struct scored s = {0};
-        json_t *answer = ask_worker(o, &s, &e);
+        json_t *answer =
+            worker_check_model(opt_positional(o, 0), &e) < 0 ? NULL : ask_worker(o, &s, &e);
         if (!answer) {
             session_complain(&e, NULL);
-            rc = 1;
+            rc = worker_status(&e);
         } else if (opt_flag(o, "json")) {
             session_put(answer);
         } else {

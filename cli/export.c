@@ -23,10 +23,10 @@ static int export(const char *model, const char *to, bool json)
 {
     struct err e = {0};
     const char *argv[] = {NULL, "--export-onnx", model, to ? "--to" : NULL, to, NULL};
-    json_t *answer = worker_answer(argv, &e);
+    json_t *answer = worker_check_model(model, &e) < 0 ? NULL : worker_answer(argv, &e);
     if (!answer) {
         session_complain(&e, NULL);
-        return STATUS_FAILED;
+        return worker_status(&e);
     }
     if (json) {
         session_put(answer);

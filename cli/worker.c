@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "cli/status.h"
 #include "common/path.h"
 #include "common/process/answer.h"
 #include "common/process/proc.h"
@@ -19,6 +20,16 @@ static int find_program(char *out, struct err *e)
         return err_set(e, ERR_INTERNAL, "cannot find this program's own folder");
     }
     return access(out, X_OK) == 0 ? 0 : err_errno(e, ERR_NOT_FOUND, "cannot run '%.300s'", out);
+}
+
+int worker_check_model(const char *path, struct err *e)
+{
+    return access(path, R_OK) == 0 ? 0 : err_errno(e, ERR_NOT_FOUND, "cannot read '%.300s'", path);
+}
+
+int worker_status(const struct err *e)
+{
+    return e->code == ERR_NOT_FOUND || e->code == ERR_INVALID ? STATUS_USAGE : STATUS_FAILED;
 }
 
 /* Did it give what it was asked for? If not, *e says what it refused, or its last lines. */

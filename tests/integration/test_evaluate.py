@@ -135,7 +135,7 @@ def test_a_file_of_another_program_needs_a_spec(place):
 
 def test_mistakes_are_told_in_a_sentence_and_with_a_status(place):
     model = model_of(place)
-    assert "cannot read" in evaluate(place, "nothing.safetensors", status=1)
+    assert "cannot read" in evaluate(place, "nothing.safetensors", status=2)
     assert "cannot find 'mnits'" in evaluate(place, model, "--data", "mnits", status=1)
     assert "'out' is not a data set of a known format" in evaluate(
         place, model, "--data", "out", status=1)
