@@ -96,6 +96,7 @@ PROGRAMS = {
     "vae_sum": (32, 2e-5),
     "vector_loss": (32, 2e-5),
     "wgan_gp": (32, 5e-5),
+    "whole_batches": (32, 2e-5),
     "word_lm": (32, 2e-5),
 }
 # of an epoch

@@ -246,6 +246,12 @@ def test_batches_of_so_many_tokens_go_on_within_an_epoch(torch_programs, run_pro
     run_killed(torch_programs, run_programs, "token_batches", tmp_path, 10, "backward")
 
 
+@pytest.mark.parametrize("at", [6, 9])
+def test_items_that_are_batches_go_on_within_an_epoch(torch_programs, run_programs, tmp_path, at):
+    """In the smaller one of the second epoch, and where the third begins."""
+    run_killed(torch_programs, run_programs, "whole_batches", tmp_path, at, "backward")
+
+
 # one of two passes over a batch, whose first one moves buffers; masks that come with a later epoch
 @pytest.mark.parametrize("name", ["spectral_gan", "pruned", "fourier"])
 def test_buffers_that_move_come_back_as_the_step_began(torch_programs, run_programs, tmp_path,

@@ -28,6 +28,7 @@ from .restart.place import Place
 from .restart.plateau import Plateau
 from .samples.about import about_loader
 from .samples.loader import Loader
+from .samples.whole import over_rows
 from .step import backward, optimizer, rule
 from .step.blocks import Blocks, describe, named_parameters
 from .step.passes import Passes
@@ -43,7 +44,8 @@ class Program:
         models, optimizers, loader, schedulers, others = given.sort(objects)
         self.reduction, self.shard = reduction, shard
         tensors = describe(models, optimizers)
-        about = about_loader(loader, shard, samples)
+        loads = over_rows(loader)
+        about = about_loader(loads, shard, samples)
         about["sums"] = reduction == "sum"
         about["framework"] = "torch " + torch.__version__
         known = about["samples"]
@@ -66,7 +68,7 @@ class Program:
         saving.watch(self.run)
         rounded.watch(self.blocks.slots)
         engines.watch(self.run)
-        made = Loader(loader, self.stream, shard, known)
+        made = Loader(loads, self.stream, shard, known)
         self.place.length = made.of_an_epoch() if known else 0
         habits = Habits(self.passes, self.stream, self.place.length)
         figures = Plateau(self.run, self.stream, self.state)
@@ -86,7 +88,8 @@ class Program:
                     "all modules, whether they train by then or not; networks that have nothing "
                     "to do with each other (folds, an ensemble) are jobs of their own" % name
                 )
-        plain = loader.given if type(loader) is Loader else loader  # the first phase's, once more
+        # the first phase's, once more
+        plain = loader.given if type(loader) is Loader else over_rows(loader)
         self._check_like_the_first(about_loader(plain, shard or self.shard, samples), reduction)
         self.passes.take_optimizers(optimizers)
         self.passes.ahead.manner.begin_phase()

@@ -53,7 +53,8 @@ class Row:
         with Seeded(batches, 0):
             sizes = self._sizes(_batches_of(batches, samples))
         self.count, self.size = len(sizes), max(sizes)
-        self.has_gaps = any(size != self.size for size in sizes[:-1])
+        unequal = getattr(batches, "unequal", False)  # some may be smaller in another epoch
+        self.has_gaps = unequal or any(size != self.size for size in sizes[:-1])
         last = self.size if self.has_gaps else sizes[-1]
         self._places = [self.size] * (self.count - 1) + [last]
         self.fitted = None  # a sentence, once an epoch's batches were cut or put together
