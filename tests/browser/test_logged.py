@@ -9,7 +9,7 @@ from canned import curve, evaluations, job, metric
 from service import until
 from test_pure import call
 
-LOGGED = "/js/views/job/model/logged.js"
+LOGGED = "/js/measures/logged.js"
 COLUMNS = "/js/views/runs/columns.js"
 CHOICE = "/js/views/runs/choice.js"
 FALLS = [2.3 * 0.97**i for i in range(100)]
@@ -22,8 +22,14 @@ def show(page, *metrics):
                 evaluations([0.9, 0.95]), logged=metrics)
 
 
+def texts(page, selector):
+    """At one moment, since charts may come and go."""
+    return page.script("""return [...document.querySelectorAll(arguments[0])].map(
+        (e) => e.innerText)""", selector)
+
+
 def titles(page):
-    return [e.text for e in page.all(CHARTS + " h2")]
+    return texts(page, CHARTS + " h2")
 
 
 @pytest.fixture
@@ -36,10 +42,9 @@ def test_each_metric_has_a_chart_with_its_newest_value(page):
     show(page, metric("bleu", [20.0, 28.5, 31.25]), metric("eval/κ <b>", [0.1, None, 0.25]),
          metric("broken", [None, None]))
     until("charts are there", lambda: titles(page) == ["bleu", "eval/κ <b>", "broken"])
-    until("they have ends", lambda: [
-        e.text for e in page.all(CHARTS + " .ends span")] == ["31.3", "0.25"])
+    until("they have ends", lambda: texts(page, CHARTS + " .ends span") == ["31.3", "0.25"])
     assert "Every value became NaN or infinite" in page.text("[data-chart=broken]")
-    assert [e.text for e in page.all(CHARTS + " .count")] == ["3 points", "3 points", "2 points"]
+    assert texts(page, CHARTS + " .count") == ["3 points", "3 points", "2 points"]
     # the values at the reading line
     page.script("""document.querySelector('[data-chart=loss]').dispatchEvent(
         new KeyboardEvent('keydown', {key: 'ArrowLeft', bubbles: true}))""")

@@ -57,8 +57,13 @@ def test_a_folder_is_uploaded_chosen_and_trains(page, service, program):
     # eight steps, each of which logs a quarter of its number
     until("what it logs is shown", lambda: page.visible("[data-chart=bleu]")
           and page.text(".logged-charts .ends") == "2", 20)
-    # and trials of the program can be compared by it
-    page.open("/sweeps/new?from=" + page.script("return location.hash").rsplit("/", 1)[1])
+    # runs are compared by it
+    id = page.script("return location.hash").rsplit("/", 1)[1]
+    page.open("/compare?runs=" + id)
+    until("its curve is there",
+          lambda: [e.text for e in page.all("[data-chart=bleu] .ends span")][:1] == ["A\n2"], 20)
+    # and trials of the program are
+    page.open("/sweeps/new?from=" + id)
     page.wait_for("#json")
     page.choose("/metric/name", "logged.bleu")
     metric = lambda: json.loads(  # noqa: E731

@@ -1,6 +1,7 @@
 /* The data of the comparison: the chosen runs, each with its job, curves, evaluations and
    staleness. Event "change". */
 import {active} from '../../elements/states.js';
+import {curveOf as curveOfLogged} from '../../measures/logged.js';
 import {last, readEvaluations, stepTimes} from '../../measures/measures.js';
 import {likeChance} from '../../sentences/learning.js';
 import {get, job as path} from '../../service/api.js';
@@ -10,7 +11,8 @@ import {known} from '../../text/format.js';
 
 /**
  * @typedef {{id: string, job: Api.Job, curves: {[name: string]: Page.Curve},
- *            tests: Api.Evaluation[], staleness: Api.NodeStaleness[]}} Run
+ *            logged: {[name: string]: Page.Curve}, tests: Api.Evaluation[],
+ *            staleness: Api.NodeStaleness[]}} Run
  */
 
 const POLL_MS = 5000;
@@ -27,6 +29,20 @@ const numbers = (values) => values.map((v) => (typeof v === 'number' ? v : NaN))
 function curveOf(c) {
   const [min, max, mean] = [c.min, c.max, c.mean].map(numbers);
   return {x: c.x, min, max, mean, total: c.total_points};
+}
+
+/**
+ * What the run's program logged.
+ * @param {Api.Job} job
+ * @param {Page.Axis} axis
+ * @returns {Promise<Run['logged']>}
+ */
+async function readLogged(job, axis) {
+  const none = {metrics: []};
+  const {metrics} =
+      job.logged ? await get(path(job.id, 'logged'), {points: POINTS}).catch(() => none) : none;
+  return Object.fromEntries(metrics.map((/** @type {Api.LoggedMetric} */ m) => [m.name,
+                                            curveOfLogged(m, axis, job.program?.samples ?? 0)]));
 }
 
 /**
@@ -171,6 +187,7 @@ export class CompareModel extends EventTarget {
     return {
       id,
       job,
+      logged: await readLogged(job, this.axis),
       curves: Object.fromEntries(wide.map((c) => [c.name, curveOf(c)])),
       tests: readEvaluations(tests.evaluations || []),
       staleness: stale.nodes || []

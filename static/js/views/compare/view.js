@@ -15,6 +15,7 @@ import {Cards} from './cards.js';
 import {CompareCharts} from './charts.js';
 import {Differences} from './differences.js';
 import {Histograms} from './histograms.js';
+import {LoggedCharts} from './logged.js';
 import {CompareModel} from './model.js';
 import {pickRuns} from './pick.js';
 import {Results} from './results.js';
@@ -38,6 +39,7 @@ class CompareView {
       cards: new Cards(data, (id) => this.choose(data.ids.filter((other) => other !== id))),
       sentence: new Sentence(data),
       charts: new CompareCharts(data, this.group),
+      logged: new LoggedCharts(data, this.group),
       results: new Results(data),
       differences: new Differences(data),
       histograms: new Histograms(data)
@@ -81,7 +83,7 @@ class CompareView {
   }
 
   makeSheet() {
-    const {sentence, charts, results, differences, histograms} = this.parts;
+    const {sentence, charts, logged, results, differences, histograms} = this.parts;
     const rail = h('div', {class: 'rail-side'},
         h('h3', {class: 'rail-head', text: 'Staleness, versions'}), histograms.node,
         h('h3', {class: 'rail-head differs-head', text: 'What differs in the settings'}),
@@ -89,7 +91,7 @@ class CompareView {
     const title = h('div', {class: 'row-title'}, h('h2', {text: 'Results'}),
         h('span', {class: 'note', text: 'ticked: best in its line'}));
     return h('div', {class: 'sheet'}, sentence.node, this.makeControls(),
-        h('section', {class: 'row compare-row'}, charts.node, rail),
+        h('section', {class: 'row compare-row'}, charts.node, rail), logged.node,
         h('section', {'aria-label': 'Results'}, title, scroller('Results, table', results.node)));
   }
 

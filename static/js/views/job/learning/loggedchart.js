@@ -3,9 +3,9 @@ import {Chart} from '../../../chart/chart.js';
 import {niceRange} from '../../../chart/scale.js';
 import {smooth, valueAt, visible} from '../../../chart/smooth.js';
 import {say} from '../../../elements/dom.js';
+import {curveOf} from '../../../measures/logged.js';
 import {last} from '../../../measures/measures.js';
 import {ending, known, place, plain, plural, tick} from '../../../text/format.js';
-import {curveOf} from '../model/logged.js';
 
 /** @typedef {import('../view.js').JobView} JobView */
 
