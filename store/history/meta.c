@@ -8,6 +8,7 @@
 
 #include "common/json/jsonx.h"
 #include "common/process/proc.h"
+#include "job/documents/ranks/logged.h"
 
 static int no_memory(struct err *e)
 {
@@ -236,7 +237,8 @@ void history_meta_set_tensors(json_t *meta, json_t *tensors)
 
 int history_meta_logged_count(const json_t *meta)
 {
-    return (int)json_array_size(json_object_get(meta, "logged"));
+    size_t n = json_array_size(json_object_get(meta, "logged"));
+    return n < LOGGED_NAMES ? (int)n : LOGGED_NAMES; /* more in a file that is damaged */
 }
 
 const char *history_meta_logged_name(const json_t *meta, int index)

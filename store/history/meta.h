@@ -66,7 +66,7 @@ void history_meta_set_tensors(json_t *meta, json_t *tensors);
 
 /* ---- logged metrics -------------------------------------------------------------------------- */
 
-int history_meta_logged_count(const json_t *meta);
+int history_meta_logged_count(const json_t *meta); /* at most LOGGED_NAMES */
 /* "": there is no such index. */
 const char *history_meta_logged_name(const json_t *meta, int index);
 int history_meta_logged_find(const json_t *meta, const char *name); /* its index, or -1 */

@@ -1,7 +1,8 @@
 /* A job's folder of rows (store/history.h) as another version, a full disk or a stray hand may have
- * left it: meta.json, then the rows of rank 0, the steps and the evaluations (fuzz.h: parts). It is
- * read as the API reads it, and gone on with as a coordinator that starts again does. Of meta.json
- * is checked what both rely on: saved and loaded again it is the same. */
+ * left it: meta.json, then the rows of rank 0, the steps, the evaluations, the norms and the logged
+ * metrics (fuzz.h: parts). It is read as the API reads it, and gone on with as a coordinator that
+ * starts again does. Of meta.json is checked what both rely on: saved and loaded again it is the
+ * same. */
 #include "tests/fuzz/fuzz.h"
 
 #include <math.h>
@@ -14,7 +15,8 @@ static const char *const tracks[] = {"rows-0", "rows-1", "rows-2", "steps"};
 
 static void put_files(const uint8_t *data, size_t size)
 {
-    static const char *const files[] = {"meta.json", "rows-0.bin", "steps.bin", "evaluations.bin"};
+    static const char *const files[] = {"meta.json",       "rows-0.bin", "steps.bin",
+                                        "evaluations.bin", "norms.bin",  "logged.bin"};
     static const char *const ends[] = {"bin", "v1", "v2", "v3"};
     char path[256];
     snprintf(path, sizeof path, "%s/history", fuzz_folder());
@@ -84,6 +86,20 @@ static void read_all(void)
     json_t *last = history_last(fuzz_folder(), 10, &e);
     fuzz_error(last ? 0 : -1, &e);
     json_decref(last);
+    json_t *norms = history_norms_read(fuzz_folder(), 20, &e);
+    fuzz_error(norms ? 0 : -1, &e);
+    json_decref(norms);
+    json_t *logged = history_logged_read(fuzz_folder(), 20, &e);
+    fuzz_error(logged ? 0 : -1, &e);
+    json_decref(logged);
+}
+
+static void log_some(struct history *h)
+{
+    struct logged_point p = {.name = "bleu", .step = 1 << 20, .value = 1};
+    struct err e = {0};
+    fuzz_error(history_logged(h, &(struct logged){1, &p}, &e), &e);
+    json_decref(history_logged_newest(h));
 }
 
 static void go_on(void)
@@ -103,6 +119,7 @@ static void go_on(void)
     if (rc >= 0) {
         fuzz_error(history_supersede(h, 1 << 10, &e), &e);
     }
+    log_some(h);
     BUG_ON(history_missing(h) < 0);
     history_close(h);
 }
