@@ -262,9 +262,11 @@ check-docs: all $(doc_programs) ## nothing in the docs is stale: options, files,
 docs: all $(doc_programs) ## regenerates what the docs take from the code
 	BUILD=$(BUILD) docs/generate
 page_there = $(DESTDIR)$(PREFIX)/share/evenstep/static
-install: all install-client install-share ## into PREFIX
-	install -d $(DESTDIR)$(PREFIX)/bin $(page_there)
+install: all install-client install-share install-page ## into PREFIX
+	install -d $(DESTDIR)$(PREFIX)/bin
 	install $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin
+install-page: # what the service hands to browsers; deploy/bundle/make takes it, too
+	install -d $(page_there)
 	cp -r $(addprefix static/,index.html favicon.svg css js) $(page_there)
 	find $(page_there) -name README.md -delete
 bundle: all ## a folder of at most 40 MiB that runs where our packages are not (docs/gpu.md)

@@ -34,6 +34,10 @@ def root(tmp_path_factory):
     size = sum(p.stat().st_size
                for p in {p.stat().st_ino: p for p in made.rglob("*") if p.is_file()}.values())
     assert size <= 40 << 20
+    # of static/ what browsers get, and nothing for people who change it
+    page = made / "share/evenstep/static"
+    assert sorted(p.name for p in page.iterdir()) == ["css", "favicon.svg", "index.html", "js"]
+    assert not list(page.rglob("README.md"))
     top = made.parent / "root"
     for folder in ("proc", "dev", "tmp", "sys", "lib64", "lib/x86_64-linux-gnu", "opt/some where"):
         (top / folder).mkdir(parents=True)
