@@ -240,6 +240,24 @@ static void job_labels(struct buf *b, const char *metric, const json_t *job)
     label(b, "name", jsonx_string_at(job, "name"));
 }
 
+/* The newest values of what programs log. */
+static void add_logged(struct buf *b, const json_t *jobs)
+{
+    size_t i;
+    const char *name;
+    json_t *job, *value;
+    head(b, "evenstep_job_logged", "gauge", "Newest value of a metric that a program logs.");
+    json_array_foreach(jobs, i, job) {
+        json_object_foreach(json_object_get(job, "logged"), name, value) {
+            if (json_is_number(value)) {
+                job_labels(b, "evenstep_job_logged", job);
+                label(b, "metric", name);
+                buf_addf(b, "} %.15g\n", json_number_value(value));
+            }
+        }
+    }
+}
+
 static void add_jobs(struct buf *b, const json_t *jobs)
 {
     size_t i, k;
@@ -292,6 +310,7 @@ int api_metrics(struct request *q, struct reply *out, struct err *e)
         add_nodes(&b, nodes);
         add_gpus(&b, nodes);
         add_jobs(&b, json_object_get(list, "jobs"));
+        add_logged(&b, json_object_get(list, "jobs"));
     }
     json_decref(stats);
     json_decref(nodes);

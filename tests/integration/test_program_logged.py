@@ -2,6 +2,7 @@
 logged, in the API, lists of jobs, the command line and the client."""
 import csv
 import io
+import re
 import subprocess
 import sys
 
@@ -128,6 +129,10 @@ def test_while_it_trains(service):
     until("the job tells it", lambda: "bleu" in service.get(f"jobs/{id}").json().get("logged", {}),
           20)
     assert service.get(f"jobs/{id}").json()["state"] == "running"
+    figures = service.http.get(service.url + "/metrics").text
+    found = re.search(r'^evenstep_job_logged{job="%s",name="[^"]*",metric="bleu"} (\S+)$' % id,
+                      figures, re.M)
+    assert found and float(found.group(1)) > 0, figures
     service.post(f"jobs/{id}/cancel")
     service.wait(id, "cancelled")
     assert logged(service, id)["bleu"]["total_points"] >= 1
