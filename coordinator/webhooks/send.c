@@ -13,7 +13,7 @@
 #include "common/machine/netaddr.h"
 #include "common/version.h"
 
-enum { CONNECT_SECONDS = 5, HASH = 32, KEY_MOST = 96, STAMP = 160, ANSWER_MOST = 1 << 20 };
+enum { CONNECT_SECONDS = 5, HASH = 32, KEY_MOST = 96, STAMP = 160 };
 
 struct sending {
     struct sending *next, **back;
@@ -21,8 +21,8 @@ struct sending {
     struct curl_slist *headers;
     void *ctx;
     const struct webhook_sender *sender;
-    size_t answered; /* bytes of the answer's body */
-    bool forbidden;  /* an address must not be reached */
+    bool answered;  /* the answer's header is complete */
+    bool forbidden; /* an address must not be reached */
     char why[CURL_ERROR_SIZE];
 };
 
@@ -111,13 +111,25 @@ int send_sign(const struct send_wish *w, char out[SEND_SIGNATURE], struct err *e
 
 /* ---- one delivery ---------------------------------------------------------------------------- */
 
-/* Drops the answer's body, which is not used. A very long one is cut off. */
-static size_t pass_over(char *bytes, size_t size, size_t n, void *ctx)
+/* Takes a line of the answer's header. An empty one ends it, and ends the sending: nothing else of
+ * the answer is used, and its body may be long or never end. */
+static size_t take_header(char *line, size_t size, size_t n, void *ctx)
 {
     struct sending *x = ctx;
+    long status = 0;
+    curl_easy_getinfo(x->curl, CURLINFO_RESPONSE_CODE, &status);
+    bool ends = size * n > 0 && (line[0] == '\r' || line[0] == '\n');
+    x->answered = x->answered || (ends && status >= 200); /* after 1xx comes another header */
+    return x->answered ? 0 : size * n;
+}
+
+static size_t take_none(char *bytes, size_t size, size_t n, void *ctx)
+{
     (void)bytes;
-    x->answered += size * n;
-    return x->answered <= ANSWER_MOST ? size * n : 0;
+    (void)size;
+    (void)n;
+    (void)ctx;
+    return 0;
 }
 
 static curl_socket_t open_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *at)
@@ -171,8 +183,9 @@ static void set_options(struct sending *x, const struct send_wish *w)
                                                             checked */
     curl_easy_setopt(x->curl, CURLOPT_OPENSOCKETFUNCTION, open_socket);
     curl_easy_setopt(x->curl, CURLOPT_OPENSOCKETDATA, x);
-    curl_easy_setopt(x->curl, CURLOPT_WRITEFUNCTION, pass_over);
-    curl_easy_setopt(x->curl, CURLOPT_WRITEDATA, x);
+    curl_easy_setopt(x->curl, CURLOPT_HEADERFUNCTION, take_header);
+    curl_easy_setopt(x->curl, CURLOPT_HEADERDATA, x);
+    curl_easy_setopt(x->curl, CURLOPT_WRITEFUNCTION, take_none);
     curl_easy_setopt(x->curl, CURLOPT_ERRORBUFFER, x->why);
     curl_easy_setopt(x->curl, CURLOPT_PRIVATE, x);
 }
@@ -222,7 +235,9 @@ void send_wait(struct webhook_sender *s, int ms)
 static void judge(const struct sending *x, CURLcode code, struct sent *out)
 {
     long status = 0;
-    curl_easy_getinfo(x->curl, CURLINFO_RESPONSE_CODE, &status);
+    if (x->answered) {
+        curl_easy_getinfo(x->curl, CURLINFO_RESPONSE_CODE, &status);
+    }
     curl_off_t later = 0;
     curl_easy_getinfo(x->curl, CURLINFO_RETRY_AFTER, &later);
     out->ctx = x->ctx;

@@ -11,6 +11,7 @@ import shutil
 import socket
 import sys
 import threading
+import time
 
 import pytest
 
@@ -193,6 +194,46 @@ def test_an_address_that_may_be_told_is_told_once_though_its_name_has_one_that_m
             tried = until("it was tried", lambda: tries(s, hook))[0]
             assert (tried["outcome"], tried["status"], tried["message"]) == ("delivered", 204, None)
             assert receiver.got
+
+
+@contextlib.contextmanager
+def saying(text):
+    """The address of a receiver that sends these bytes and no more, and keeps the connection."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        kept = []
+
+        def serve():
+            with contextlib.suppress(OSError):
+                while True:
+                    kept.append(server.accept()[0])
+                    kept[-1].recv(1 << 16)
+                    kept[-1].sendall(text)
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/hook"
+        for one in kept:
+            one.close()
+
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+@pytest.mark.parametrize("text, outcome", [
+    (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", "delivered"),
+    (CONTINUE + b"HTTP/1.1 204 No Content\r\nX: y\r\n\r\n", "delivered"),
+    (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello", "delivered"),
+    (b"HTTP/1.1 503 Busy\r\nContent-Length: 5\r\n\r\n", "waits"),
+    (b"HTTP/1.1 200 OK\r\nContent-Len", "waits")])
+def test_an_answer_counts_once_its_header_is_complete(service, text, outcome):
+    """However long its body is; and not before."""
+    with saying(text) as url:
+        hook = make(service, url, states=["succeeded"])
+        service.wait(service.submit(QUICK), "succeeded")
+        begun = time.monotonic()
+        told = until("it was tried", lambda: tries(service, hook), 30)[0]
+        assert told["outcome"] == outcome
+        assert text.endswith(b"Content-Len") == (time.monotonic() - begun > 10)
+        assert service.ask("DELETE", f"webhooks/{hook['id']}").status_code == 204
 
 
 def test_a_redirect_is_a_failure_and_not_followed(service):
