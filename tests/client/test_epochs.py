@@ -30,6 +30,7 @@ def joined(epoch):
     run._library, run.epoch, run.step, run.rank = Library(), epoch, 0, 0
     run.over, run.save, run.before_log, run.on_start = False, None, None, run.start
     run.counts, run.global_batch, run.restarted, run.resumed = (0, 0), 0, False, False
+    run.unlogged = set()
     run.loops, run.ending = Loops(run, run._library), Ending(run, run._library)
     return run
 
@@ -79,6 +80,16 @@ def test_a_figure_that_is_not_finite_is_told_as_text_since_json_has_none():
     run.log({"fid": math.nan, "gap": -math.inf, "test_accuracy": 0.5})
     assert run._library.calls == [
         ("log", b'{"fid": "nan", "gap": "-inf", "test_accuracy": 0.5}')]
+
+
+def test_what_is_no_number_is_left_out_and_named_once(capsys):
+    run = joined(0)
+    for _ in range(2):
+        run.log({"eval/bleu": 31, "note": "text", "list": [1, 2], "none": None})
+    assert run._library.calls == [("log", b'{"eval/bleu": 31.0}')] * 2
+    said = capsys.readouterr().err
+    assert said.count("log() leaves out 'note', which is not one number") == 1
+    assert said.count("leaves out") == 3
 
 
 def test_a_size_that_does_not_fit_is_explained_by_the_share_that_has_changed():

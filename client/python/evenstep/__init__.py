@@ -142,11 +142,11 @@ def is_main():
     return rank() == 0
 
 
-def log(**metrics):
-    """Logs numbers by name. test_accuracy and test_loss, or val_…, are an evaluation of the job.
-    Does nothing alone."""
+def log(metrics=None, /, **more):
+    """Logs numbers by name, from a dict or by keywords. test_accuracy and test_loss, or val_…, are
+    an evaluation of the job; other numbers are metrics of it. Does nothing alone."""
     if run():
-        run().log({name: float(value) for name, value in metrics.items()})
+        run().log({**(metrics or {}), **more})
 
 
 def no_sync():

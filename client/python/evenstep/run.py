@@ -64,6 +64,7 @@ class Run:
         self.save = None  # returns the bytes of the program's own state
         self.before_give = None  # puts parameters into the block, for another rank
         self.before_log = None  # ends an epoch that the program evaluates
+        self.unlogged = set()  # names whose values were no numbers
         self.on_start = None  # called once, before the first slice; calls start()
         self.counts = 0, 0  # samples of the two slices begun last
         self._join(about, optimizer, params, stats)
@@ -203,8 +204,21 @@ class Run:
         if self.before_log:
             self.before_log()
         if not self.loops.is_behind():
-            told = {name: v if math.isfinite(v) else str(v) for name, v in metrics.items()}
-            self._library.log(json.dumps(told).encode())  # JSON has no NaN
+            self._library.log(json.dumps(self._numbers(metrics)).encode())
+
+    def _numbers(self, metrics):
+        """Those that are numbers: a program that runs alone may log anything."""
+        told = {}
+        for name, value in metrics.items():
+            try:
+                number = float(value)
+            except (TypeError, ValueError):
+                if name not in self.unlogged:
+                    self.unlogged.add(name)
+                    self.say("log() leaves out '%s', which is not one number" % name)
+            else:
+                told[str(name)] = number if math.isfinite(number) else str(number)  # no NaN in JSON
+        return told
 
     def leave(self):
         self.loops.leave()

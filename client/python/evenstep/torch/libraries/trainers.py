@@ -59,7 +59,7 @@ def _log(metrics):
             with contextlib.suppress(TypeError, ValueError):
                 told[name] = float(value)
     if told:
-        evenstep.log(**told)
+        evenstep.log(told)
 
 
 def _log_validation(metrics, prefix):
