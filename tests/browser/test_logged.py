@@ -13,7 +13,7 @@ LOGGED = "/js/measures/logged.js"
 COLUMNS = "/js/views/runs/columns.js"
 CHOICE = "/js/views/runs/choice.js"
 FALLS = [2.3 * 0.97**i for i in range(100)]
-CHARTS = ".logged-charts .chart-box"
+CHARTS = ".named-charts .chart-box"
 
 
 def show(page, *metrics):
@@ -63,17 +63,17 @@ def test_of_many_metrics_some_are_shown_at_first(page, sized):
     show(page, *[metric(f"metric-{i}", [float(i), i + 1.0]) for i in range(9)])
     until("six are shown", lambda: len(titles(page)) == 6)
     assert page.script("return document.documentElement.scrollWidth") <= 390
-    page.script("document.querySelector('.logged .few').click()")
+    page.script("document.querySelector('.named .few').click()")
     until("all are shown", lambda: len(titles(page)) == 9)
-    assert page.text(".logged .few") == "Fewer metrics"
-    page.script("document.querySelector('.logged .few').click()")
+    assert page.text(".named .few") == "Fewer metrics"
+    page.script("document.querySelector('.named .few').click()")
     until("six are shown again", lambda: len(titles(page)) == 6)
 
 
 def test_a_run_that_logged_nothing_has_no_place_for_them(page):
     show(page)
     page.wait_for("[data-chart=loss]")
-    assert not page.visible(".logged")
+    assert not page.visible(".named")
 
 
 JOB = {"id": "a", "name": "run", "state": "succeeded", "spec": {"name": "run"},

@@ -56,7 +56,7 @@ def test_a_folder_is_uploaded_chosen_and_trains(page, service, program):
     page.wait_text(".job-head .pill", "Succeeded", 120)
     # eight steps, each of which logs a quarter of its number
     until("what it logs is shown", lambda: page.visible("[data-chart=bleu]")
-          and page.text(".logged-charts .ends") == "2", 20)
+          and page.text(".named-charts .ends") == "2", 20)
     # runs are compared by it
     id = page.script("return location.hash").rsplit("/", 1)[1]
     page.open("/compare?runs=" + id)

@@ -2,8 +2,7 @@
 import {Chart} from '../../chart/chart.js';
 import {niceRange} from '../../chart/scale.js';
 import {union} from '../../chart/smooth.js';
-import {h, keyed} from '../../elements/dom.js';
-import {Few} from '../../elements/few.js';
+import {NamedCharts} from '../../elements/namedcharts.js';
 import {last} from '../../measures/measures.js';
 import {ending, known, place, plain, tick} from '../../text/format.js';
 
@@ -11,8 +10,6 @@ import {endOf, letterOf, lineOf} from './letters.js';
 
 /** @typedef {import('../../chart/group.js').ChartGroup} ChartGroup */
 /** @typedef {import('./model.js').CompareModel} CompareModel */
-
-const MOST = 6;
 
 /** @implements {Page.Part} */
 export class LoggedCharts {
@@ -23,12 +20,13 @@ export class LoggedCharts {
   constructor(data, group) {
     this.data = data;
     this.group = group;
-    this.few = new Few(() => this.update(), 'metrics', MOST);
-    /** @type {Map<string, Chart>} */
-    this.charts = new Map();
-    this.list = h('div', {class: 'logged-charts'});
-    this.node = h('section', {'aria-label': 'Logged metrics', class: 'logged', hidden: true},
-        this.list, this.few.node);
+    this.charts = new NamedCharts('Logged metrics', 'metrics', {
+      make: (name) => this.make(name),
+      draw: (chart, /** @type {string} */ name) => this.draw(chart, name),
+      drop: (chart) => group.drop(chart),
+      redraw: () => this.update()
+    });
+    this.node = this.charts.node;
   }
 
   /** @param {string} name */
@@ -54,7 +52,7 @@ export class LoggedCharts {
 
   /** @param {string} name */
   make(name) {
-    const chart = new Chart(this.group, {
+    return new Chart(this.group, {
       title: name,
       label: 'Logged metric ' + name,
       height: 150,
@@ -62,22 +60,11 @@ export class LoggedCharts {
       format: tick,
       table: () => this.numbers(name)
     });
-    this.charts.set(name, chart);
-    return chart;
   }
 
   update() {
     const names = [...new Set(this.data.runs.flatMap((run) => Object.keys(run.logged)))];
-    const shown = this.few.of(names, () => false);
-    this.node.hidden = names.length === 0;
-    keyed(this.list, shown, (name) => name, (name) => this.make(name),
-        (chart, name) => this.draw(chart, name));
-    for (const [name, chart] of this.charts) {
-      if (!shown.includes(name)) {
-        this.group.drop(chart);
-        this.charts.delete(name);
-      }
-    }
+    this.charts.show(names, (name) => name);
   }
 
   /**
