@@ -8,11 +8,13 @@
 #include "cli/jobs/bars.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include "cli/columns.h"
 #include "common/text/terminal.h"
+#include "common/text/text.h"
 
 enum { BAR = 26, BAR_LEAST = 6, NAME_COLUMNS = 16 };
 
@@ -40,26 +42,57 @@ static void draw_share(double fraction, int cells, char out[BAR * 3 + 1])
     }
 }
 
-static void add_figures(const json_t *job, double left, char *out, size_t size)
+/* What follows the bar; it is cut where it would be too long. */
+struct figures {
+    char text[300];
+    size_t n;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct figures *f, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(f->text + f->n, sizeof f->text - f->n, fmt, ap);
+    va_end(ap);
+    if (n > 0 && (size_t)n < sizeof f->text - f->n) {
+        f->n += (size_t)n;
+    }
+    f->text[f->n] = '\0';
+}
+
+/* The newest values of the metrics that its program logged first. */
+static void add_logged(struct figures *f, const json_t *job)
+{
+    enum { SHOWN = 2, COLUMNS = 20 };
+    const char *name;
+    json_t *value;
+    int shown = 0;
+    json_object_foreach(json_object_get(job, "logged"), name, value) {
+        char safe[COLUMN_BYTES_MOST], cut[4 * COLUMNS];
+        if (json_is_number(value) && shown++ < SHOWN) {
+            text_cut(cut, sizeof cut, text_shown(safe, sizeof safe, name), COLUMNS);
+            add(f, "  %s %.4g", cut, json_number_value(value));
+        }
+    }
+}
+
+static void add_figures(struct figures *f, const json_t *job, double left)
 {
     char shown[COLUMN_BYTES_MOST];
-    size_t n = 0;
-    out[0] = '\0';
     if (json_is_number(column_get(job, "metrics.train_loss"))) {
-        n += (size_t)snprintf(out + n, size - n, "  loss %s",
-                              column_text(shown, job, "metrics.train_loss", COLUMN_NUMBER));
+        add(f, "  loss %s", column_text(shown, job, "metrics.train_loss", COLUMN_NUMBER));
     }
     if (json_is_number(column_get(job, "metrics.test_accuracy"))) {
-        n += (size_t)snprintf(out + n, size - n, "  accuracy %s",
-                              column_text(shown, job, "metrics.test_accuracy", COLUMN_PERCENT));
+        add(f, "  accuracy %s", column_text(shown, job, "metrics.test_accuracy", COLUMN_PERCENT));
+    } else {
+        add_logged(f, job);
     }
     if (number(job, "metrics.samples_per_second") > 0) {
-        n += (size_t)snprintf(out + n, size - n, "  %.0f samples/s  staleness %.1f",
-                              number(job, "metrics.samples_per_second"),
-                              number(job, "staleness_recent.update_mean"));
+        add(f, "  %.0f samples/s  staleness %.1f", number(job, "metrics.samples_per_second"),
+            number(job, "staleness_recent.update_mean"));
     }
     if (left > 0) {
-        snprintf(out + n, size - n, "  about %d:%02d left", (int)left / 60, (int)left % 60);
+        add(f, "  about %d:%02d left", (int)left / 60, (int)left % 60);
     }
 }
 
@@ -77,10 +110,11 @@ int bars_workers(const json_t *job)
 
 void bars_job(const json_t *job, double left, int width, char out[BARS_LINE])
 {
-    char bar[BAR * 3 + 1], rest[400], figures[300], of[32] = "", at[64] = "", nodes[48] = "";
+    char bar[BAR * 3 + 1], rest[450], of[32] = "", at[64] = "", nodes[48] = "";
+    struct figures figures = {.n = 0};
     double fraction = number(job, "progress.fraction");
     const char *state = json_string_value(json_object_get(job, "state"));
-    add_figures(job, left, figures, sizeof figures);
+    add_figures(&figures, job, left);
     double epochs = number(job, "progress.epochs");
     if (epochs >= 1) { /* else a program's own loop ends the epochs, perhaps within one */
         snprintf(of, sizeof of, "/%.*f", fmod(epochs, 1) != 0, epochs);
@@ -93,7 +127,7 @@ void bars_job(const json_t *job, double left, int width, char out[BARS_LINE])
                                                epoch yet */
         snprintf(at, sizeof at, "  epoch %.1f%s", number(job, "progress.epoch"), of);
     }
-    snprintf(rest, sizeof rest, "%3.0f %%%s%s%s", 100 * fraction, at, nodes, figures);
+    snprintf(rest, sizeof rest, "%3.0f %%%s%s%s", 100 * fraction, at, nodes, figures.text);
     int columns = (int)strlen(state ? state : "") + BAR + 4 + text_columns(rest);
     draw_share(fraction < 0 ? 0 : fraction > 1 ? 1 : fraction, bar_cells(columns, width), bar);
     char line[BARS_LINE];
