@@ -27,6 +27,7 @@ enum {
 #define STORE_EVENTS "20000"
 #define STORE_ROWS_ENTRIES "20000" /* rows of a rank: half an hour at ten a second */
 #define STORE_FACTS "10000"
+#define STORE_FACTS_KEPT "256" /* facts that were read */
 #define STORE_ASSIGNMENTS "10000"
 
 /* What an address rediss://… says; the files are on this host. */

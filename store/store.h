@@ -263,6 +263,9 @@ int store_rows_read(struct store *s, const char *id, const struct store_rows_ask
 /* Removes rows up to these positions from the store, since they are on disk. */
 int store_rows_trim(struct store *s, const char *id, const struct store_tail *tails, int n,
                     struct err *e);
+/* Removes facts up to this place, which were read and whose effects are kept, once there are many
+ * (a program may log all the time). */
+int store_facts_trim(struct store *s, const char *id, const char *upto, struct err *e);
 /* An array; `last` is updated. Facts and heartbeats are what they claim to be. Each has "sealed",
  * the message as it was sent, whose seal tells whether the claim is true (sign_open). */
 json_t *store_facts_read(struct store *s, const char *id, char last[STORE_PLACE], int count,

@@ -156,7 +156,7 @@ int feed_trim(struct feed *f, struct err *e)
         f->positions[safe[i].rank].untrimmed = false;
     }
     free(safe);
-    return rc;
+    return rc < 0 ? rc : store_facts_trim(f->store, f->job, f->facts, e);
 }
 
 void feed_begin_facts(struct feed *f, char before[STORE_PLACE])

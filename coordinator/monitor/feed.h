@@ -63,7 +63,8 @@ enum feed_rest { FEED_NONE_WAIT, FEED_MAY_WAIT };
 int feed_read(struct feed *f, int most, bool *facts, struct err *e);
 /* Puts the buffer on disk: every row that was read is safe. */
 int feed_settle(struct feed *f, struct err *e);
-/* Removes rows that are safe from the store. Call it once the positions were written down. */
+/* Removes rows that are safe from the store, and facts that were read once there are many. Call it
+ * once the positions were written down. */
 int feed_trim(struct feed *f, struct err *e);
 
 /* Facts are read in batches. After feed_again() the batch comes again at the next read. */

@@ -223,6 +223,20 @@ int store_rows_trim(struct store *s, const char *id, const struct store_tail *ta
     return rc;
 }
 
+static struct script facts_script = {.text = LUA_FACTS_TRIM};
+
+int store_facts_trim(struct store *s, const char *id, const char *upto, struct err *e)
+{
+    char key[STORE_KEY], first[64];
+    int rc = check_place(upto, e);
+    if (rc < 0 || (rc = key_of_job(key, KEY_JOB_FACTS, id, e)) < 0) {
+        return rc;
+    }
+    place_after(upto, first);
+    const char *keys[] = {key}, *args[] = {first, STORE_FACTS_KEPT};
+    return store_done(store_script(s, &facts_script, 1, keys, 2, args, NULL, e), e);
+}
+
 /* The document that a sealed message claims to be, with the message itself; NULL: it is no such
  * message. */
 static json_t *claimed(const char *text)

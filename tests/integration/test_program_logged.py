@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+import redis
 
 from command import EVENSTEP, environment
 from programs import ROOT
@@ -144,6 +145,17 @@ def test_no_rare_metric_is_lost_beside_frequent_ones(service):
     all = logged(service, run(service, "--pause", 0.005, files=program(*lines), epochs=40))
     assert all["rare"]["x"] == list(range(4, 161, 4))
     assert all["often-39"]["x"][-1] == 160
+
+
+def test_a_program_that_logs_all_the_time_does_not_fill_the_store(service):
+    """Of facts that were read few stay: 60 values in each of 2,000 steps are some 1,000 facts."""
+    lines = ["w.log(**{f'm{i}': s.number for i in range(60)})"]
+    id = run(service, files=program(*lines), epochs=500)
+    store = redis.Redis(unix_socket_path=str(service.dir / "redis.sock"))
+    assert store.xinfo_stream(f"es:job:{id}:facts")["entries-added"] > 300
+    assert store.xlen(f"es:job:{id}:facts") <= 256
+    all = logged(service, id, points=20000)
+    assert {f"m{i}" for i in range(60)} <= set(all) and all["m59"]["mean"][-1] == 1999
 
 
 def test_a_percentage_is_no_evaluation(service):

@@ -123,6 +123,7 @@ static void refused_all(struct place *p, const char *id)
     REFUSED(store_profile_put(s, "n1", "abc", doc, &err_));
     REFUSED(store_beats_clear(s, id, &err_));
     REFUSED(store_rows_trim(s, id, &tail, 1, &err_));
+    REFUSED(store_facts_trim(s, id, "1-1", &err_));
     REFUSED(store_mail_put(s, "welcome.x", "hello", 1, &err_));
     json_decref(doc);
 }

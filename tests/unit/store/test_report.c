@@ -70,12 +70,52 @@ static void a_report_of_a_job_that_is_not_there_is_refused(void **state)
     json_decref(fact);
 }
 
+static void add_facts(struct store *s, const char *id, int n)
+{
+    for (int i = 0; i < n; i++) {
+        json_t *fact = json_pack("{s:i}", "n", i);
+        OK(store_fact_add(s, id, fact, &err_));
+        json_decref(fact);
+    }
+}
+
+/* How many facts there are, from the beginning. */
+static size_t count_facts(struct store *s, const char *id)
+{
+    char last[STORE_PLACE] = "0-0";
+    json_t *got = store_facts_read(s, id, last, 10000, &err_);
+    size_t n = json_array_size(got);
+    json_decref(got);
+    return n;
+}
+
+static void of_many_facts_those_that_were_read_go(void **state)
+{
+    struct store *s = ((struct place *)*state)->store;
+    char id[STORE_ID], last[STORE_PLACE] = "0-0";
+    new_job(s, spec_text, 0, id);
+    add_facts(s, id, 200);
+    json_decref(store_facts_read(s, id, last, 150, &err_));
+    OK(store_facts_trim(s, id, last, &err_));
+    assert_int_equal(count_facts(s, id), 200); /* they are few */
+    add_facts(s, id, 100);
+    OK(store_facts_trim(s, id, "0-0", &err_)); /* none was read */
+    assert_int_equal(count_facts(s, id), 300);
+    OK(store_facts_trim(s, id, last, &err_));
+    assert_int_equal(count_facts(s, id), 150);
+    json_t *next = store_facts_read(s, id, last, 1, &err_);
+    assert_int_equal(number_at(next, "/0/n"), 150);
+    json_decref(next);
+    assert_int_equal(store_facts_trim(s, id, "x", &err_), -ERR_INVALID);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_report_carries_rows_a_fact_and_a_heartbeat),
         cmocka_unit_test(control_comes_back_when_it_has_changed),
         cmocka_unit_test(a_report_of_a_job_that_is_not_there_is_refused),
+        cmocka_unit_test(of_many_facts_those_that_were_read_go),
     };
     return cmocka_run_group_tests(tests, place_open, place_close);
 }
