@@ -264,6 +264,17 @@ static void keep_body(struct request *q, const char *bytes, size_t n)
     }
 }
 
+/* Has the sender of an upload lost its right to it meanwhile? This is asked once a second. */
+static bool is_revoked(struct request *q)
+{
+    double now = clock_now();
+    if (now < q->asked + 1) {
+        return false;
+    }
+    q->asked = now;
+    return gate_check_still(q) < 0;
+}
+
 /* Takes a part of the body. MHD_NO closes the connection. */
 static int take_body(struct request *q, const char *bytes, size_t n)
 {
@@ -271,6 +282,11 @@ static int take_body(struct request *q, const char *bytes, size_t n)
         size_t most = q->body.cap > HTTP_DISCARD_BYTES ? q->body.cap : HTTP_DISCARD_BYTES;
         q->discarded += n;
         return q->discarded <= most ? MHD_YES : MHD_NO;
+    }
+    if (q->upload.file && is_revoked(q)) { /* the rest may be gigabytes, which nobody wants */
+        log_info("http", "an upload ends, since its token was revoked", "request=%s", q->id);
+        upload_close(&q->upload);
+        return MHD_NO;
     }
     if (q->upload.file) {
         struct err e;

@@ -41,6 +41,7 @@ struct request {
     char authority[HOSTS_NAME];   /* of an absolute target, or "" */
     char id[REQUEST_ID];          /* X-Request-Id: the client's, or a new one */
     double received;              /* clock_now() when its header was complete */
+    double asked;                 /* and when it was last asked whether an upload may go on */
     bool begun;                   /* the header was looked at */
     bool long_target;             /* the request line is too long: 414 */
     bool closes;                  /* where its body ends is not certain: the connection is closed */

@@ -2,6 +2,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 
 import pytest
@@ -65,6 +66,25 @@ def test_events_that_end_with_their_token_say_so(service):
         listens.kill()
     assert service.post(f"jobs/{job}/cancel").ok
     service.wait(job, "cancelled")  # a later test wants its node
+
+
+def test_an_upload_ends_with_its_token(service):
+    """It went on to its last byte, and was refused then."""
+    token = issue(service, "uma", "--role", "operator")
+    one = next(t for t in listed(service) if t["name"] == "uma")
+    host, port = service.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port))) as s:
+        s.sendall((f"POST /api/v1/datasets?name=slow HTTP/1.1\r\nHost: {host}:{port}\r\n"
+                   f"Authorization: Bearer {token}\r\nContent-Type: application/x-tar\r\n"
+                   f"Content-Length: {1 << 30}\r\n\r\n").encode() + bytes(1 << 20))
+        assert run("token", "revoke", one["id"], service=service)[2] == 0
+
+        def closed():
+            s.sendall(b"x" * 1000)
+
+        with pytest.raises(OSError):
+            until("it has ended", closed, 10)
+    assert "an upload ends, since its token was revoked" in service.text()
 
 
 def test_a_token_command_that_is_used_wrongly_says_how(service):
