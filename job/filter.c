@@ -14,8 +14,7 @@ static const struct {
              {"=", FILTER_IS},      {">", FILTER_ABOVE},     {"<", FILTER_BELOW}};
 enum { SIGNS = sizeof signs / sizeof *signs };
 
-/* The name of a logged metric in a path; NULL: it is another path. */
-static const char *metric_in(const char *path)
+const char *filter_metric(const char *path)
 {
     static const char root[] = "logged.";
     return strncmp(path, root, strlen(root)) == 0 ? path + strlen(root) : NULL;
@@ -32,7 +31,7 @@ static bool is_metric(const char *name)
 
 bool filter_is_path(const char *path)
 {
-    const char *at = path, *metric = metric_in(path);
+    const char *at = path, *metric = filter_metric(path);
     if (metric) {
         return is_metric(metric) && strlen(path) < FILTER_PATH;
     }

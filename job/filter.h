@@ -53,6 +53,8 @@ int filter_parse(struct filter *f, const char *text, struct err *e);
  * between? After "logged." it is the name of a metric, which a program chose: any characters but
  * , ! = < > and control characters. */
 bool filter_is_path(const char *path);
+/* The name of a logged metric, "bleu" in "logged.bleu"; NULL: it is another path. */
+const char *filter_metric(const char *path);
 bool condition_holds(const struct condition *c, const struct filter_value *v);
 /* The value of a JSON text. Numbers are numbers; texts lose their quotes; true and false are texts;
  * anything else is VALUE_NONE. */

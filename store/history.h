@@ -40,9 +40,8 @@ int history_evaluation(struct history *h, int64_t step, double epoch, double tim
  * call did not name are refused with ERR_DATA. */
 int history_norms(struct history *h, const struct norms *n, struct err *e);
 /* Metrics that a program logged, kept like evaluations, for each name by itself; of two at one step
- * the second counts. At most
- * LOGGED_NAMES names are kept, and of a name with very many points not each
- * (store/history/logged.h). */
+ * the second counts. At most LOGGED_NAMES names are kept, and of a name with very many points not
+ * each (store/history/logged.h). */
 int history_logged(struct history *h, const struct logged *l, struct err *e);
 /* {name: newest value, or null where it became NaN or infinite}; NULL: nothing was logged. New
  * reference. */

@@ -257,11 +257,6 @@ static void read_method(struct sweep *s, struct fields *f)
     fields_close(&in);
 }
 
-static bool is_logged(const char *metric)
-{
-    return strncmp(metric, "logged.", strlen("logged.")) == 0;
-}
-
 static bool read_logged(struct fields *in)
 {
     const char *name = fields_text(in, "name", true, SWEEP_METRIC);
@@ -280,7 +275,7 @@ static void read_metric(struct sweep *s, struct fields *f)
     struct fields in;
     const json_t *given = fields_get(f, "metric");
     json_t *full = open_section(&in, f, "metric", given);
-    bool logged = is_logged(jsonx_string_at(given, "name"));
+    bool logged = filter_metric(jsonx_string_at(given, "name"));
     if (logged ? read_logged(&in) : fields_param(&in, &metric_param)) {
         snprintf(s->metric, sizeof s->metric, "%s", text_at(full, "name"));
     }
@@ -331,7 +326,7 @@ void sweep_check_run(const struct sweep *s, const struct jobspec *spec, struct j
                       "'test_loss', not '%s'",
                       s->metric);
     }
-    if (is_logged(s->metric) && !spec->program.given) {
+    if (filter_metric(s->metric) && !spec->program.given) {
         jsonx_problem(
             p, "/model",
             "a network of Evenstep's logs no metrics, so trials cannot be compared by '%s'",

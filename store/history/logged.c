@@ -54,22 +54,22 @@ void logged_track_close(struct logged_track *t)
     records_close(&t->records);
 }
 
-/* The index of a name, which is added if it is new; -1: there is no room for it. */
-static int name_index(struct logged_track *t, json_t *meta, const char *name)
+/* Adds new names, as long as there is room. They are saved before any point of theirs is. */
+static int add_names(struct logged_track *t, const char *dir, json_t *meta, const struct logged *l,
+                     struct err *e)
 {
-    int at = history_meta_logged_find(meta, name), n = history_meta_logged_count(meta);
-    if (at >= 0) {
-        return at;
-    }
-    if (n >= LOGGED_NAMES) {
-        if (!t->full) {
+    int before = history_meta_logged_count(meta);
+    for (int i = 0; i < l->count; i++) {
+        bool is_new = history_meta_logged_find(meta, l->points[i].name) < 0,
+             room = history_meta_logged_count(meta) < LOGGED_NAMES;
+        if (is_new && room) {
+            history_meta_logged_add(meta, l->points[i].name);
+        } else if (is_new && !t->full) {
             log_warn("history", "metrics of further names are not kept", "most=%d", LOGGED_NAMES);
+            t->full = true;
         }
-        t->full = true;
-        return -1;
     }
-    history_meta_logged_add(meta, name);
-    return n;
+    return history_meta_logged_count(meta) > before ? history_meta_save(dir, meta, e) : 0;
 }
 
 static bool is_kept(const struct logged_track *t, int name, int64_t step)
@@ -84,10 +84,10 @@ static bool is_again(const struct logged_track *t, int name, const struct logged
            (p->value == t->newest[name] || (isnan(p->value) && isnan(t->newest[name])));
 }
 
-static int append_one(struct logged_track *t, const char *dir, json_t *meta,
+static int append_one(struct logged_track *t, const char *dir, const json_t *meta,
                       const struct logged_point *p, struct err *e)
 {
-    int name = name_index(t, meta, p->name);
+    int name = history_meta_logged_find(meta, p->name);
     if (name < 0 || p->step < t->told[name] || is_again(t, name, p)) {
         return 0;
     }
@@ -107,12 +107,11 @@ static int append_one(struct logged_track *t, const char *dir, json_t *meta,
 int logged_track_append(struct logged_track *t, const char *dir, json_t *meta,
                         const struct logged *l, struct err *e)
 {
-    int before = history_meta_logged_count(meta), rc = 0;
+    int rc = add_names(t, dir, meta, l, e);
     for (int i = 0; i < l->count && rc == 0; i++) {
         rc = append_one(t, dir, meta, &l->points[i], e);
     }
-    return history_meta_logged_count(meta) > before && rc == 0 ? history_meta_save(dir, meta, e)
-                                                               : rc;
+    return rc;
 }
 
 int logged_track_supersede(struct logged_track *t, const char *dir, json_t *meta, int64_t version,

@@ -3,7 +3,8 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
+
+#include "job/filter.h"
 
 json_t *live_progress_json(const struct live_progress *p)
 {
@@ -23,10 +24,9 @@ json_t *live_metrics_json(const struct live_metrics *m)
 
 double live_metric(const json_t *job, const char *name)
 {
-    static const char logged[] = "logged.";
-    bool own = strncmp(name, logged, strlen(logged)) == 0;
-    const json_t *of = json_object_get(job, own ? "logged" : "metrics"),
-                 *metric = json_object_get(of, own ? name + strlen(logged) : name);
+    const char *logged = filter_metric(name);
+    const json_t *of = json_object_get(job, logged ? "logged" : "metrics"),
+                 *metric = json_object_get(of, logged ? logged : name);
     double x = json_is_number(metric) ? json_number_value(metric) : NAN;
     return isfinite(x) ? x : NAN;
 }
