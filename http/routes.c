@@ -89,6 +89,9 @@ static const struct route_param norms_params[] = {
 };
 static const struct route_param logged_params[] = {
     {"points", ROUTE_INT, 1, 20000, NULL, "at most so many buckets a metric; 600 by default", NULL},
+    {"by", ROUTE_STRING, 0, 0, "step|epoch|time", "what from and to are; step by default", NULL},
+    {"from", ROUTE_REAL, -1e15, 1e15, NULL, "only points from here on", NULL},
+    {"to", ROUTE_REAL, -1e15, 1e15, NULL, "only points up to here", NULL},
     FORMAT_PARAM,
     {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
 };

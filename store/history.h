@@ -71,11 +71,18 @@ json_t *history_series(const char *job_dir, const struct series_ask *ask, struct
  * has null there. {"tensors": [{"name","elements"}], "left_out", "total_points", "x": [steps],
  * "epoch", "time", "weights": [[…] for each tensor], "gradients"}. */
 json_t *history_norms_read(const char *job_dir, int points, struct err *e);
-/* The answer of GET …/logged: the points of each logged metric that count, in at most `points`
- * buckets each (below 1: 600), with the last step of each bucket. A bucket in which a value became
- * NaN or infinite has null as min, max and mean. {"metrics": [{"name", "total_points", "x":
- * [steps], "epoch", "time", "min", "max", "mean"}]}. */
-json_t *history_logged_read(const char *job_dir, int points, struct err *e);
+/* What a request for logged metrics names. */
+enum logged_axis { LOGGED_STEP, LOGGED_EPOCH, LOGGED_TIME };
+struct logged_ask {
+    enum logged_axis axis; /* of from and to */
+    double from, to;       /* NAN: open */
+    int points;            /* at most that many buckets of a metric; below 1: 600 */
+};
+/* The answer of GET …/logged: the points of each logged metric that count and are within the range,
+ * in buckets, with the last step of each. A bucket in which a value became NaN or infinite has null
+ * as min, max and mean. {"metrics": [{"name", "total_points", "x": [steps], "epoch", "time", "min",
+ * "max", "mean"}]}; total_points: those within the range. */
+json_t *history_logged_read(const char *job_dir, const struct logged_ask *ask, struct err *e);
 /* The last n rows of every rank (timeline of the last steps): [{"node","rank","rows":[…]}]. */
 json_t *history_last(const char *job_dir, int n, struct err *e);
 

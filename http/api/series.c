@@ -4,6 +4,7 @@
  */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "http/api/api.h"
 #include "http/content/csv.h"
@@ -54,7 +55,14 @@ int api_job_logged(struct request *q, struct reply *out, struct err *e)
     if (request_job_folder(q, "", folder, sizeof(folder), e) < 0) {
         return -(int)e->code;
     }
-    json_t *body = history_logged_read(folder, (int)request_int(q, "points", 0), e);
+    const char *by = request_param(q, "by");
+    struct logged_ask ask = {.axis = !by || strcmp(by, "step") == 0 ? LOGGED_STEP
+                                     : strcmp(by, "epoch") == 0     ? LOGGED_EPOCH
+                                                                    : LOGGED_TIME,
+                             .from = request_real(q, "from", NAN),
+                             .to = request_real(q, "to", NAN),
+                             .points = (int)request_int(q, "points", 0)};
+    json_t *body = history_logged_read(folder, &ask, e);
     if (!body) {
         return -(int)e->code;
     }

@@ -185,6 +185,14 @@ static json_t *metric_json(const char *name, const struct logged_record *const *
                      greatest, "mean", mean);
 }
 
+static bool is_within(const struct logged_ask *ask, const struct logged_record *r)
+{
+    double at = ask->axis == LOGGED_STEP    ? (double)r->step
+                : ask->axis == LOGGED_EPOCH ? r->epoch
+                                            : r->time;
+    return (isnan(ask->from) || at >= ask->from) && (isnan(ask->to) || at <= ask->to);
+}
+
 /* The points of a name into out[], which has room for all; of one step the last. Returns how
  * many. */
 static int64_t points_of(int name, const struct records_read *read,
@@ -202,33 +210,46 @@ static int64_t points_of(int name, const struct records_read *read,
     return n;
 }
 
-/* The metrics of these records, in the order of their names. */
-static json_t *metrics_json(const json_t *meta, const struct records_read *read, int most)
+/* Leaves the n points that are within the range. Returns how many. */
+static int64_t keep_range(const struct logged_ask *ask, const struct logged_record **points,
+                          int64_t n)
 {
+    int64_t kept = 0;
+    for (int64_t i = 0; i < n; i++) {
+        points[kept] = points[i];
+        kept += is_within(ask, points[i]);
+    }
+    return kept;
+}
+
+/* The metrics of these records, in the order of their names. */
+static json_t *metrics_json(const json_t *meta, const struct records_read *read,
+                            const struct logged_ask *ask)
+{
+    int points = ask->points, most = points < 1                     ? POINTS_USUAL
+                                     : points > HISTORY_POINTS_MOST ? HISTORY_POINTS_MOST
+                                                                    : points;
     const struct logged_record **of = calloc((size_t)read->n + 1, sizeof *of);
     BUG_ON(!of);
     json_t *out = json_array();
     for (int name = 0; name < history_meta_logged_count(meta); name++) {
         int64_t n = points_of(name, read, of);
-        if (n > 0) {
-            json_array_append_new(out,
-                                  metric_json(history_meta_logged_name(meta, name), of, n, most));
+        if (n > 0) { /* also where none is within the range */
+            json_array_append_new(out, metric_json(history_meta_logged_name(meta, name), of,
+                                                   keep_range(ask, of, n), most));
         }
     }
     free(of);
     return json_pack("{s:o}", "metrics", out);
 }
 
-json_t *history_logged_read(const char *job_dir, int points, struct err *e)
+json_t *history_logged_read(const char *job_dir, const struct logged_ask *ask, struct err *e)
 {
     char dir[HISTORY_PATH];
     struct records_read read = {0};
     json_t *out = NULL, *meta = history_dir(dir, job_dir, e) < 0 ? NULL : history_meta_load(dir, e);
-    points = points < 1                     ? POINTS_USUAL
-             : points > HISTORY_POINTS_MOST ? HISTORY_POINTS_MOST
-                                            : points;
     if (meta && records_read(&read, dir, file, sizeof(struct logged_record), meta, e) >= 0) {
-        out = metrics_json(meta, &read, points);
+        out = metrics_json(meta, &read, ask);
     }
     records_release(&read);
     json_decref(meta);

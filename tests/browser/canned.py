@@ -10,6 +10,7 @@ ANSWERS = """
 const [id, answers] = arguments;
 window.real = window.real || window.fetch;
 window.posted = [];
+window.asked = [];
 window.fetch = async (url, options = {}) => {
   const [path, query] = String(url).split('?');
   const at = '/api/v1/jobs/' + id;
@@ -23,6 +24,7 @@ window.fetch = async (url, options = {}) => {
     return window.real(url, options);
   }
   const part = path.slice(at.length + 1);
+  window.asked.push(part + '?' + (query || ''));
   if (part === 'logs') {
     const lines = Object.entries(answers.logs || {}).flatMap(([rank, text]) =>
         text.split('\\n').filter(Boolean).map((line) => 'rank-' + rank + ': ' + line));

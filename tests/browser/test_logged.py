@@ -51,6 +51,20 @@ def test_each_metric_has_a_chart_with_its_newest_value(page):
     until("they are told", lambda: "point" not in page.text(CHARTS + " .count"))
 
 
+def test_a_range_that_is_shown_is_read_anew(page):
+    """So that its points are not those of the whole run, thinned."""
+    show(page, metric("bleu", [20.0, 28.5, 31.25]))
+    page.script("location.hash += '?x=samples&from=12800&to=25600'")  # epochs of 12,800
+
+    def asked():
+        found = [q for q in page.script("return window.asked") if q.startswith("logged?")]
+        return [q for q in found if "by=epoch" in q]
+
+    query = until("it is asked for", asked)[-1]
+    parts = dict(p.split("=") for p in query.removeprefix("logged?").split("&"))
+    assert (float(parts["from"]), float(parts["to"])) == (pytest.approx(0.98), pytest.approx(2.02))
+
+
 def test_on_every_axis(page):
     metrics = json.dumps(metric("bleu", [20.0, None]))
     for axis, x in ("step", [100, 200]), ("time", [30, 60]), ("samples", [500, 1000]):

@@ -89,7 +89,8 @@ static void read_all(void)
     json_t *norms = history_norms_read(fuzz_folder(), 20, &e);
     fuzz_error(norms ? 0 : -1, &e);
     json_decref(norms);
-    json_t *logged = history_logged_read(fuzz_folder(), 20, &e);
+    json_t *logged =
+        history_logged_read(fuzz_folder(), &(struct logged_ask){LOGGED_STEP, NAN, NAN, 20}, &e);
     fuzz_error(logged ? 0 : -1, &e);
     json_decref(logged);
 }

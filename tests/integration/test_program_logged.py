@@ -65,6 +65,8 @@ def test_each_value_has_the_step_after_which_it_was_logged(service, done):
     assert bleu["epoch"] == [step / 4 for step in range(1, 9)]
     assert bleu["time"] == sorted(bleu["time"]) and bleu["time"][0] > 0
     assert set(all["eval/rank"]["mean"]) == {0}  # one rank is heard
+    part = logged(service, done, by="epoch", **{"from": 0.75, "to": 1.25})["bleu"]
+    assert part["x"] == [3, 4, 5] and part["total_points"] == 3
     few = logged(service, done, points=2)["bleu"]
     assert (few["x"], few["mean"], few["max"]) == ([4, 8], [0.625, 1.625], [1, 2])
 

@@ -20,11 +20,16 @@ static struct history *with_bleu(int64_t last)
     return h;
 }
 
-static json_t *answer(int points)
+static json_t *answer_of(struct logged_ask ask)
 {
-    json_t *j = history_logged_read(dir, points, &err_);
+    json_t *j = history_logged_read(dir, &ask, &err_);
     assert_non_null(j);
     return j;
+}
+
+static json_t *answer(int points)
+{
+    return answer_of((struct logged_ask){LOGGED_STEP, NAN, NAN, points});
 }
 
 static void newest_is(const struct history *h, const char *expected)
@@ -71,6 +76,26 @@ static void few_points_keep_least_greatest_and_mean(void **state)
     assert_true(number_at(j, "/metrics/0/x/0") == 40 && number_at(j, "/metrics/0/x/1") == 80);
     assert_true(number_at(j, "/metrics/0/min/0") == 1.25 && number_at(j, "/metrics/0/max/0") == 5);
     assert_true(number_at(j, "/metrics/0/mean/0") == 3.125);
+    json_decref(j);
+}
+
+static void a_range_is_read_by_step_epoch_or_time(void **state)
+{
+    static const struct logged_ask asks[] = {
+        {LOGGED_STEP, 30, 50, 0}, {LOGGED_EPOCH, 0.295, 0.505, 0}, {LOGGED_TIME, 0.295, 0.505, 0}};
+    struct history *h = with_bleu(80);
+    log_one(h, "once", 10, 1);
+    history_close(h);
+    for (size_t i = 0; i < sizeof asks / sizeof *asks; i++) {
+        json_t *j = answer_of(asks[i]);
+        assert_int_equal(number_at(j, "/metrics/0/total_points"), 3);
+        assert_true(number_at(j, "/metrics/0/x/0") == 30 && number_at(j, "/metrics/0/x/2") == 50);
+        assert_int_equal(number_at(j, "/metrics/1/total_points"),
+                         0); /* it is listed all the same */
+        json_decref(j);
+    }
+    json_t *j = answer_of((struct logged_ask){LOGGED_STEP, 61, NAN, 0});
+    assert_int_equal(number_at(j, "/metrics/0/total_points"), 2);
     json_decref(j);
 }
 
@@ -140,6 +165,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         EACH(what_was_logged_is_read_as_it_was),
         EACH(few_points_keep_least_greatest_and_mean),
+        EACH(a_range_is_read_by_step_epoch_or_time),
         EACH(points_past_the_checkpoint_do_not_count),
         EACH(names_beyond_the_most_are_left_out),
         EACH(a_long_run_keeps_as_many_as_its_logarithm),

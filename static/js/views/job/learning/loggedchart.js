@@ -54,7 +54,9 @@ export class LoggedChart {
       ends: told ? [{y: last(line.filter(known)), text: this.ending(last(curve.mean)), bold: true}]
                  : [],
       note: this.note(),
-      empty: told ? '' : 'Every value became NaN or infinite.'
+      empty: told          ? ''
+          : curve.x.length ? 'Every value became NaN or infinite.'
+                           : 'No value here.'
     });
   }
 

@@ -125,7 +125,7 @@ export class JobModel extends EventTarget {
   async readSeries() {
     this.fresh = false;
     const steps = this.list('steps', 'nodes', {last: STEPS});
-    await Promise.all([steps, this.curves.read(), this.logged.read(this.job)]);
+    await Promise.all([steps, this.curves.read(), this.logged.read(this.job, this.curves)]);
     if (!this.closed) {
       this.learned = learnedOf(this, await steps);
       this.emit('series');
